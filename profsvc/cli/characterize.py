@@ -15,7 +15,7 @@ def characterize(
     gpu: Annotated[int, Option(min=0, help="Number of the GPU, as nvidia-smi counts.", metavar="N")] = 0,
     raw: Annotated[Path | None, Option(help="File for the raw output of the benchmarks too.", metavar="FILE")] = None,
     power: Annotated[
-        bool, Option("--power", help="Log the power under known loads too: five minutes more, two files.")
+        bool, Option("--power", help="Log the power under known loads too: nine minutes more, two files.")
     ] = False,
 ) -> None:
     """Measure the GPU of this machine: unit costs, latencies, bandwidths and curves of throughput.

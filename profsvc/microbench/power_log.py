@@ -32,8 +32,9 @@ OLD_FIELDS = (*FIELDS[:3], "power.draw", *FIELDS[5:-1], "clocks_throttle_reasons
 UNITS = ("fp32", "integer", "special", "fp64", "tensor", "shared", "l2", "dram")
 SWEEP = (1, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
 LIGHT_SHARE = 1 / 8
-# The die cools within seconds once a heavy load ends; each such fall tells how the power follows the temperature.
-FALLS = 8
+# The die cools within seconds once a heavy load ends, and each such fall tells how the power follows the temperature.
+# After 12 s the power wanders more than the temperature still moves: many short falls tell more than few long ones.
+LONG_FALLS, SHORT_FALLS = 2, 24
 
 
 class Phase(NamedTuple):
@@ -54,15 +55,16 @@ class Measurement(NamedTuple):
 
 
 def phases() -> list[Phase]:
-    """Return the loads in their order, about five minutes.
+    """Return the loads in their order, about nine minutes.
 
     >>> sum(phase.seconds for phase in phases())
-    278.0
+    506.0
     """
     begin = [Phase("idle", 0, 20.0), Phase("light", LIGHT_SHARE, 20.0)]
     units = [Phase(unit, 1.0, 4.0) for unit in UNITS]
     sweep = [Phase("dram", share, 4.0) for share in SWEEP]
-    falls = [Phase("heavy", 1.0, 8.0), Phase("light", LIGHT_SHARE, 14.0)] * FALLS
+    falls = [Phase("heavy", 1.0, 8.0), Phase("light", LIGHT_SHARE, 14.0)] * LONG_FALLS
+    falls += [Phase("heavy", 1.0, 3.0), Phase("light", LIGHT_SHARE, 12.0)] * SHORT_FALLS
     return [*begin, *units, *sweep, *falls, Phase("idle", 0, 10.0)]
 
 

@@ -4,12 +4,16 @@ import gzip
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from profsvc import pipeline, store
 from profsvc.errors import ServiceError
 from profsvc.microbench import log_power, power_log
-from profsvc.microbench.power_log import HEADER, Phase
+from profsvc.microbench.power_log import HEADER, Phase, phases
 from tests.cuda import LOGGING_SMI, PHASES, POWER_LOG, Script
+
+H100_LOG, H100_PHASES = (POWER_LOG.with_name(name) for name in ("power_smi_h100.csv.gz", "power_marks_h100.csv"))
 
 
 def running(folder: Path) -> list[str]:
@@ -32,7 +36,7 @@ def test_log_and_marks_come_back_and_nothing_keeps_running(power_cuda: Path, tmp
     assert measured.problem == ""
     assert measured.marks == PHASES.read_text()
     assert measured.log == gzip.decompress(POWER_LOG.read_bytes()).decode()
-    assert said[:2] == ["power: 32 phases in 278 s", "power: idle"]
+    assert said[:2] == ["power: 68 phases in 506 s", "power: idle"]
     assert "power: dram on 16 SMs" in said
     assert running(power_cuda) == []
 
@@ -73,3 +77,20 @@ def test_phases_are_numbers_or_shares() -> None:
         "1.0",
         "0.5",
     ]
+
+
+def test_the_log_of_a_board_gives_its_coefficient_within_30_percent(tmp_path: Path) -> None:
+    """Recorded on an H100 with these phases; a sensor that averages contradicts itself and is refused."""
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    for path in (H100_PHASES, H100_LOG):
+        with path.open("rb") as stream:
+            pipeline.ingest(engine, stream, path.name, store.RunInfo(name="h100"), pipeline.ReadOptions(zone="UTC"))
+    rows = pd.DataFrame(store.table(engine, "v1_power_coefficients"))
+    engine.dispose()
+    marked = pd.read_csv(H100_PHASES)
+    assert list(marked.loc[marked["mark"] == "begin", "type"]) == [phase.load for phase in phases()]
+    used = rows[rows["used"] == 1]
+    assert list(used["sensor"]) == ["power.draw.instant"]
+    low, value, high = used[["coefficient_low", "coefficient_w_per_c", "coefficient_high"]].iloc[0]
+    assert (high - low) / 2 < 0.3 * value
+    assert low < 0.61 < high  # the mean of the 26 falls from 2 to 11 s: 0.61 W/degC

@@ -42,6 +42,8 @@ HOW_TO_MEASURE = (
     "temperatures 5 \u00b0C apart or more (on a cold board and after a heavy load), three times in total, and mark it "
     "(profsvc formats marks)"
 )
+# Half an interval, as a share of its value, from which a coefficient is said to be known roughly only.
+MAX_HALF_INTERVAL = 0.3
 COEFFICIENT_COLUMNS = (
     "run_id", "sensor", "clock_hz", "load", "coefficient_w_per_c", "coefficient_low", "coefficient_high",
     "temperature_low_c", "temperature_high_c",
@@ -240,6 +242,7 @@ def _pooled_coefficient(
         words = f"{_runs_text(runs)} of this board give a different coefficient (p < {MAX_P_CONTRADICTION:g})"
         own.warn("board_differs", words, more.probability, "1")
     if not pooled:
+        _warn_if_wide(own, mine, clock)
         return mine
     carried = _with_pooled(fit._replace(law="linear"), more, power_w, means, known=known)
     told = (
@@ -247,7 +250,21 @@ def _pooled_coefficient(
     )
     _add_rows(own, rows, carried, clock, load, used=not carried.refusal, form="pooled", basis=told)
     own.warn("coefficient_carried", f"the coefficient is based on {told}", more.value, "W/degC")
+    _warn_if_wide(own, carried, clock)
     return carried
+
+
+def _warn_if_wide(own: PowerSensor, fit: Coefficient, clock_hz: float) -> None:
+    """Warn that a coefficient that is used is known roughly only, and say which log would do."""
+    half = (fit.high_w_per_c - fit.low_w_per_c) / 2 / fit.coefficient_w_per_c
+    if fit.refusal or not half > MAX_HALF_INTERVAL:
+        return
+    where = f" at {clock_hz / 1e6:.0f} MHz" if np.isfinite(clock_hz) else ""
+    words = (
+        f"the coefficient{where} is known to \u00b1{half:.0%} only; to narrow it, log one light load after each of 24 "
+        "heavy ones or more, 12 s after 3 s, and mark it (profsvc characterize --power does)"
+    )
+    own.warn("coefficient_wide", words, half, "1")
 
 
 def _slope(points: pd.DataFrame) -> tuple[float, float, float]:

@@ -13,6 +13,7 @@ HiddenError = tuple[Array, float]  # the shape of an error over the blocks, and 
 
 MIN_READINGS = 20  # readings of a segment
 MAX_BLOCKS = 150  # over all segments; more cost time without information, as adjacent readings are correlated
+BLOCKS_PER_SEGMENT = 8  # so many at least, where there are many segments: a die cools within seconds
 MIN_BLOCK_S = 1.0  # of a block: boards average the power over up to a second
 CURVE_CONSTANTS_S = np.geomspace(2.0, 200.0, 16)  # any two of these exponentials follow the temperature over a segment
 BLOCKS_PER_CURVE = 8
@@ -146,7 +147,8 @@ def instrumental_line(b: Blocks, y: Array) -> tuple[Array, float]:
 
 def segment_blocks(r: Readings, middle: bool = False) -> Blocks:
     """Blocks of equal length within each segment; `middle` takes the median of the power, which spikes do not move."""
-    span = max(float(segment_ranges(r.time, r.segment).sum()) / MAX_BLOCKS, MIN_BLOCK_S)
+    blocks = max(MAX_BLOCKS, BLOCKS_PER_SEGMENT * r.segments())
+    span = max(float(segment_ranges(r.time, r.segment).sum()) / blocks, MIN_BLOCK_S)
     start = np.full(r.segments(), np.inf)
     np.minimum.at(start, r.segment, r.time)
     place = np.floor((r.time - start[r.segment]) / span).astype(np.int64)

@@ -158,6 +158,14 @@ def test_a_refusal_says_how_to_record_a_log_that_works():
     assert "no_coefficient" in flags_of(frames)
 
 
+def test_a_coefficient_that_is_known_roughly_only_says_which_log_would_do():
+    """Half a degree or two within a load tell little; a long range tells much."""
+    rough, fine = ([Stretch("fp32", 300, 40, 40 + range_c)] for range_c in (2.5, 20))
+    told = analyzed(rough)["power_quality"].set_index("flag")["message"]
+    assert "profsvc characterize --power does" in str(told["coefficient_wide"])
+    assert "coefficient_wide" not in flags_of(analyzed(fine))
+
+
 def test_where_the_sign_is_not_known_what_hardly_moves_is_corrected_all_the_same():
     plan = [Stretch("a", 300, 48.6, 50.4, 0.5), Stretch("b", 360, 49.4, 50.4, -1), Stretch("c", 330, 30, 31, 0.2)]
     frames = analyze_power(board(plan, noise_w=6.0), marks_of(plan), NO_LAUNCHES)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.signal import lfilter
 
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.thermal.temperature_coefficient import fit_coefficient, given_coefficient
@@ -207,3 +208,33 @@ def test_a_given_coefficient_has_to_be_one(wrong: tuple[float, float, float, flo
     found = given_coefficient(*wrong)
     assert found.refusal
     assert np.isnan(found.coefficient_w_per_c)
+
+
+def _falls(heavy_s: float, light_s: float, count: int, seed: int) -> tuple[float, float, bool]:
+    """Fit a light load after falls from a heavy one, on a die like that of an NVIDIA H200; true are 0.33 W/degC."""
+    step, rng = 0.1, np.random.default_rng(seed)
+    lengths = [round(s / step) for _ in range(count) for s in (heavy_s, light_s)]
+    power = np.repeat(np.tile([690.0, 147.0], count), lengths)
+    phase = np.repeat(np.arange(2 * count), lengths)
+    temperature = 31.5 + np.zeros(power.size)
+    for rise, tau in ((9.5, 0.2), (4.5, 1.0), (2.0, 5.0), (1.5, 60.0)):
+        keep = np.exp(-step / tau)
+        temperature += rise / 545 * lfilter([1 - keep], [1, -keep], power, zi=[keep * 147.0])[0]
+    keep = np.exp(-step / 30)
+    wander = lfilter([0.45 * np.sqrt(1 - keep**2)], [1, -keep], rng.standard_normal(power.size))
+    power = power + 0.33 * (temperature - 37) + wander + 0.45 * rng.standard_normal(power.size)
+    shown = np.round(temperature + 0.1 * rng.standard_normal(power.size))
+    segment = np.where(phase % 2, phase // 2, -1)
+    time, load = step * np.arange(power.size), np.zeros(power.size)
+    found = fit_coefficient(time, power, shown, segment, load=load, settle_s=1.0, offset_error_s=0.05)
+    half = (found.high_w_per_c - found.low_w_per_c) / 2
+    return half, found.coefficient_w_per_c, found.low_w_per_c < 0.33 < found.high_w_per_c
+
+
+def test_many_short_falls_tell_more_than_few_long_ones() -> None:
+    """In the same time, on a die that cools within seconds and a power that wanders within minutes."""
+    short, long = ([_falls(*times, seed) for seed in range(4)] for times in ((3.0, 12.0, 24), (60.0, 120.0, 2)))
+    assert np.median([half for half, _, _ in short]) < 0.3 * 0.33
+    assert np.median([half for half, _, _ in long]) > 1.5 * np.median([half for half, _, _ in short])
+    assert all(holds for _, _, holds in short)
+    assert abs(np.mean([value for _, value, _ in short]) - 0.33) < 0.04
