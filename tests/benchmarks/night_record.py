@@ -1,8 +1,9 @@
 """Recorded nights of an NVIDIA H200 with changes of known size: which are found, when, and what else is said.
 
 Run it with ``python -m tests.benchmarks.night_record [FOLDER] [with_log]``. FOLDER is one of ``fixtures`` or a path.
-``fixtures/night_record`` holds 80 nights, ``second`` is the 72 of ``fixtures/night_record_second``, ``third`` the 66 of
-``fixtures/night_record_third``: the launches of 21 kernels, 20 a night. Half of the nights, or a third, begin on a board at its power limit, whose clock is a fifth lower,
+``fixtures/night_record`` holds 80 nights, ``second`` is the 72 of ``fixtures/night_record_second``, ``third`` the 66
+of ``fixtures/night_record_third``: the launches of 21 kernels, 20 a night. Half of the nights, or a third, begin on a
+board at its power limit, whose clock is a fifth lower,
 the others on an idle one or one that is warm. ``with_log`` puts the readings of nvidia-smi during each night into the
 same run. A change counts as found if a finding of its kernel appears from its night on; every other finding is listed
 as false. Beside each stand what it is part of and what else changed with it.
