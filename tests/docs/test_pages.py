@@ -4,9 +4,11 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 from sqlalchemy import Engine
 
@@ -81,12 +83,20 @@ def test_the_sql_of_the_pages_runs_on_postgres(postgres_whole_url: str) -> None:
     engine.dispose()
 
 
+KINDS = {"console", "sh", "sql", "python", "toml", "yaml", "csv", "nginx", "text"}
+
+
 def test_every_block_is_run_or_says_why_not() -> None:
     left_out = 0
     for name, path in PAGES.items():
         for block in blocks(path.read_text(encoding="utf-8")):
             kind, _, reason = block.info.partition(" no-run: ")
-            assert kind in {"console", "sh", "sql", "python", "toml", "csv", "nginx", "text"}, (name, block.info)
+            assert kind in {"console", "sh", "sql", "python", "toml", "yaml", "csv", "nginx", "text"}, (
+                name,
+                block.info,
+            )
+            assert kind != "yaml" or yaml.safe_load(block.body)
+            assert kind != "toml" or tomllib.loads(block.body)
             left_out += bool(reason)
             assert name.startswith("tutorials/") or name in ("howto/cookbook", *HOWTO) or kind != "console", name
     assert 0 < left_out <= MAX_NOT_RUN
