@@ -27,6 +27,7 @@ SEED = 20261121
 SERIES, NIGHTS = 1000, 60
 CHANGED, SLOWER, NOISE = 0.01, 1.05, 0.01
 LAST = 5
+PAST = 300  # nights since the first of January 2026; more begin before it, for no report is of a future night
 QUIET, WARM, SEASONS = 20, 6, 10
 HEAT_C, MORE_W = 8.0, 9.0
 
@@ -74,12 +75,13 @@ def watched(engine: Engine, series: int = SERIES, count: int = NIGHTS) -> Watche
     level = rng.uniform(1e4, 1e6, series)
     changed = rng.choice(series, max(1, round(CHANGED * series)), replace=False)
     seconds, found, same = [], set[str](), True
-    for night in range(count):
+    earlier = max(0, count - PAST)
+    for night in range(-earlier, count - earlier):
         slower = np.ones(series)
-        if night >= count - LAST:
+        if night >= count - earlier - LAST:
             slower[changed] = SLOWER
         put_many(engine, night, level * slower * (1 + NOISE * rng.standard_normal(series)))
-        if night < count - LAST - 1:
+        if night < count - earlier - LAST - 1:
             continue
         began = time.process_time()
         document = nights.report(engine, night)

@@ -45,7 +45,8 @@ def stretches_of_siblings(series: Series, family: Index, smallest: Array) -> Str
     """
     n, codes = lengths(series), codes_of(series)
     size = n.size
-    begun, stayed = np.zeros(size), np.zeros(size)
+    begun: Array = np.zeros(size)
+    stayed: Array = np.zeros(size)
     if series.x.size:
         same = np.r_[False, codes[1:] == codes[:-1]]
         bound = np.fmax(JUMP_SD * np.nan_to_num(difference_sd(series)), smallest)
@@ -61,7 +62,7 @@ def stretches_of_siblings(series: Series, family: Index, smallest: Array) -> Str
         # Of two adjacent stretches one is the level: the longer one.
         back &= length <= np.fmin(np.append(np.nan, length[:-1]), np.append(length[1:], np.nan))
         begun = np.bincount(own[back], minlength=size).astype(np.float64)
-        stayed = np.bincount(own[back], length[back] - 1, size)
+        stayed = np.bincount(own[back], length[back] - 1.0, size)
     members = np.bincount(family)
     enough = (members >= MIN_SIBLINGS)[family]
     sums = (np.bincount(family, part, members.size)[family] for part in (n.astype(np.float64), begun, stayed))

@@ -38,7 +38,7 @@ def junit(document: Row) -> str:
     The first test stands for the whole night.
     """
     checks = list(_checks(document))
-    cases = [("all series", "", NOTICE, document["one_line"], [])]
+    cases: list[tuple[str, str, str, str, list[str]]] = [("all series", "", NOTICE, document["one_line"], [])]
     cases += [(name, document["night"], level, said, more) for level, name, said, more in checks]
     failed = sum(level == ERROR for _, _, level, _, _ in cases)
     skipped = sum(level == WARNING for _, _, level, _, _ in cases)
@@ -77,7 +77,7 @@ def _command(level: str, title: str, lines: list[str]) -> str:
     >>> _command("error", "a,b: 5 %", ["slow", "er"])
     '::error title=a%2Cb%3A 5 %25::slow%0Aer'
     """
-    signs = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+    signs: dict[str, str | int | None] = {"%": "%25", "\r": "%0D", "\n": "%0A"}
     both = str.maketrans(signs | {":": "%3A", ",": "%2C"})
     message = "\n".join(map(visible, lines)).translate(str.maketrans(signs))
     return f"::{level} title={visible(title).translate(both)}::{message}"
