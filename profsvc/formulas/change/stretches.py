@@ -62,7 +62,7 @@ def stretches_of_siblings(series: Series, family: Index, smallest: Array) -> Str
         # Of two adjacent stretches one is the level: the longer one.
         back &= length <= np.fmin(np.append(np.nan, length[:-1]), np.append(length[1:], np.nan))
         begun = np.bincount(own[back], minlength=size).astype(np.float64)
-        stayed = np.bincount(own[back], length[back] - 1.0, size)
+        stayed = np.asarray(np.bincount(own[back], length[back] - 1, size), dtype=np.float64)
     members = np.bincount(family)
     enough = (members >= MIN_SIBLINGS)[family]
     sums = (np.bincount(family, part, members.size)[family] for part in (n.astype(np.float64), begun, stayed))
