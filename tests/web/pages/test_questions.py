@@ -41,7 +41,7 @@ def test_rows_of_a_query_are_paged_and_given_whole(looked_at):
 def test_a_cut_result_says_so(demo):
     with running(AppState(demo, store.blob_store_of(demo), limits=Limits(sql_rows=7))) as service:
         shown = asked(service, "select launch_id from v1_launches")
-    assert "Showing only the first 7 rows" in shown
+    assert "Cut: the query has more rows than the 7 that are here" in shown
     assert "of more than 7" in shown
 
 
