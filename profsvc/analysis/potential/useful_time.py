@@ -92,6 +92,17 @@ def arithmetic_per_cycle(c: Counts, kind: str) -> Array:
 
 
 @np.errstate(all="ignore")
+def half_arithmetic(c: Counts) -> Array:
+    """Instructions of all threads on pairs of half precision that are no conversions; 0 where not counted.
+
+    Compilers move constants with such instructions too, most of all for integers: where these are more, no pair counts.
+    Those of matrices that are multiplied in pairs count as work of tensor cores.
+    """
+    pairs = np.nan_to_num(instructions_of_type(c, "fp16") - np.nan_to_num(c["inst_unpack_half_thread"]))
+    return np.where((pairs > c["inst_integer_thread"]) & ~multiplies_half_matrices(c), pairs, 0.0)
+
+
+@np.errstate(all="ignore")
 def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     """Floating-point warp instructions with all lanes active, and the same in 4-byte operands.
 
@@ -106,14 +117,15 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     fp64 = np.fmax(arithmetic_per_cycle(c, "fp64") * cycles, c["inst_fp64_thread"] / 32)
     unpacked = multiplies_half_matrices(c)
     matrices = has_tensor_work(c) | unpacked
-    count = np.nansum([np.where(unpacked, 0.0, fp32), fp64], axis=0)
+    packed = half_arithmetic(c) / 32
+    count = np.nansum([np.where(unpacked, 0.0, fp32), fp64, packed], axis=0)
     enough = ~(count < OPERATIONS_PER_LOAD * np.nan_to_num(c["global_load_inst_warp"]))
     # Loads of all kinds, where they are counted with the stores.
     enough &= ~(count < OPERATIONS_PER_LOAD / 2 * np.nan_to_num(c["inst_ldst_thread"]) / 32)
     uncounted = ~unpacked & np.isnan(tensor_operations(c)) & np.isnan(c["inst_tensor_warp"])
     count = np.where(matrices, np.where(uncounted, np.nan, np.fmax(count, 1.0)), np.where(enough, count, 0.0))
     # A tensor instruction eats whole fragments: its operands set no limit that these counters could show.
-    operands = np.where(has_tensor_work(c), np.inf, np.nansum([fp32, 2 * fp64], axis=0))
+    operands = np.where(has_tensor_work(c), np.inf, np.nansum([fp32, 2 * fp64, packed], axis=0))
     # On tensor cores, a fragment of matrices serves several products with each operand.
     pairs = instructions_of_type(c, "fp16") - np.nan_to_num(c["inst_unpack_half_thread"])
     half = np.nansum([fp32, 2 * pairs / 32], axis=0)
@@ -316,6 +328,9 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     wanted = {"fp32": (1 - expanded_share(c)) * ~multiplies_half_matrices(c), "fp64": 1 - double_by_accident(c)}
     for kind in ("fp32", "fp64"):
         share[kind] = arithmetic_per_cycle(c, kind) * wanted[kind] / (f[f"{kind}_lanes_per_sm"] * f["sms"])
+    # Pairs of half precision occupy the same pipe, for as long as it was busy with them.
+    packed, others = half_arithmetic(c), c.total("inst_fp32_thread", "inst_integer_thread")
+    share["fp32"] = np.fmax(share["fp32"], used["fp32"] * np.nan_to_num(packed / (packed + np.nan_to_num(others))))
     multiplied = tensor_time(c, figures)[0] / (T * 1e-9)
     idle = 0.0 * np.where(np.isnan(multiplied), used["tensor"], 0.0)
     share["tensor"] = np.where(has_tensor_work(c), multiplied, idle)
