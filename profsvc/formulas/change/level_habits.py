@@ -45,12 +45,13 @@ def excursions(series: Series, smallest: Array | float = 0.0, night: Index | Non
     """
     nights = lengths(series)
     series = without_spikes(series)
-    codes, sd = codes_of(series), np.fmax(difference_sd(series), np.asarray(smallest) / APART_SD)
+    codes, own_sd = codes_of(series), difference_sd(series)
+    sd = np.fmax(own_sd, np.asarray(smallest) / APART_SD)
     if not series.x.size:
         none = np.zeros(0, dtype=np.intp)
         return Excursions(np.zeros(nights.size, dtype=np.intp), nights, none, none, nights * 0, 0)
     same = np.r_[False, codes[1:] == codes[:-1]]
-    jump = same & (np.abs(np.diff(series.x, prepend=np.nan)) >= JUMP_SD * sd[codes]) & (sd[codes] > 0)
+    jump = same & (np.abs(np.diff(series.x, prepend=np.nan)) >= JUMP_SD * sd[codes]) & (own_sd[codes] > 0)
     begins = ~same | jump
     stretch = np.cumsum(begins) - 1
     first = np.flatnonzero(begins)

@@ -120,6 +120,15 @@ def test_excursions_are_counted_with_their_lengths():
     assert shares[4] < 0.1
 
 
+def test_steps_of_rounded_values_are_no_excursions():
+    """Most adjacent values are equal, and a value that is rounded the other way is a whole step away."""
+    x = np.zeros(40)
+    x[[10, 11, 20, 21, 30, 31]] = 1.0
+    value, error, groups = read_series(x, np.zeros(40, dtype=int), None)
+    seen = excursions(gather(value, error, groups, ~np.isnan(value)), smallest=0.5)
+    assert (seen.begun.tolist(), seen.steps.tolist()) == ([0], [0])
+
+
 def test_long_excursions_count_for_those_that_had_no_room():
     """Hundred excursions each of 2 and of 8 nights, but one in four of the long ones began too late to be seen."""
     length, room = np.repeat([2, 8], [100, 75]), np.repeat([9, 5, 9], [75, 25, 75])
