@@ -153,9 +153,9 @@ def test_estimates_of_the_tool_stand_beside_ours(opened):
     assert "Silent" not in block
 
 
-@pytest.mark.parametrize(("value", "full"), [(None, 0), (0.0, 0), (1.0, 20), (7.0, 20), (-1.0, 0), (0.5, 10)])
+@pytest.mark.parametrize(("value", "full"), [(None, 0), (0.0, 0), (1.0, 10), (7.0, 10), (-1.0, 0), (0.5, 5)])
 def test_bars_stay_in_their_place(value, full):
-    assert len(cells.bar(value)) == 20
+    assert len(cells.bar(value)) == cells.BAR_WIDTH == 10
     assert cells.bar(value).count("█") == full
 
 

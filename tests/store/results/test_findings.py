@@ -92,7 +92,7 @@ def test_a_season_is_kept(engine: Engine, rng: np.random.Generator) -> None:
         report(engine, 10)
     view = of_findings.finding(engine, row["finding_id"])
     assert [point["run_id"] for point in view["points"]] == list(range(1, 13))
-    assert view["smallest"]["relative"] == 0.01
+    assert view["smallest"]["relative"] == 0.008
 
 
 def test_several_reports_of_a_night_at_once_are_one(engine: Engine, rng: np.random.Generator) -> None:
