@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from itertools import islice
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
@@ -29,6 +30,9 @@ _SAMPLE = re.compile(
 _LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 _ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 _ANSWER = re.compile(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{')
+_NO_SERIES = re.compile(_ANSWER.pattern + r'\s*"resultType"\s*:\s*"(?:matrix|vector)"\s*,\s*"result"\s*:\s*\[\s*\]')
+_ERROR = re.compile(r'\s*\{\s*"status"\s*:\s*"error"\s*,\s*"errorType"\s*:')
+MAX_ERROR_CHARS, MAX_HEAD_LINES = 300, 12
 
 
 def labels_of(text: str) -> dict[str, str] | None:
@@ -47,12 +51,24 @@ def labels_of(text: str) -> dict[str, str] | None:
     return found
 
 
+def _why_nothing(text: str) -> str:
+    """Return why an answer has no series; an empty text for anything else."""
+    text = text.lstrip("\ufeff")
+    if _ERROR.match(text):
+        return f"Prometheus answered with an error: {storable_text(text.strip())[:MAX_ERROR_CHARS]}; mend the query"
+    if _NO_SERIES.match(text):
+        return "Prometheus answered with no series; check the names, labels and time range of the query"
+    return ""
+
+
 def _is_answer(head: bytes) -> bool:
     return _ANSWER.match(head_text(head).lstrip("\ufeff")) is not None
 
 
 def sniff(head: bytes) -> bool:
-    """Tell whether ``head`` has metrics of DCGM as text, or is an answer of Prometheus with such metrics."""
+    """Tell whether ``head`` has metrics of DCGM as text, or is an answer of Prometheus with such metrics or none."""
+    if _why_nothing(head_text(head)):
+        return True
     if PREFIX.encode() not in head:
         return False
     if _is_answer(head):
@@ -269,6 +285,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     with Text(stream) as text:
         first = next((line for line in text.lines() if line.strip()), "")
         if first.lstrip("\ufeff \t").startswith("{"):
+            if why := _why_nothing("\n".join(islice(text.lines(), MAX_HEAD_LINES))):
+                raise BrokenInputError(f"line 1: {why}, and save the answer again")
             yield from _read_answers(text)
             return
         reader = _TextReader(_unit_of(text))

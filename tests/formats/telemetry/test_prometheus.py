@@ -58,7 +58,12 @@ def test_values_at_the_edges() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [answer(), b'{"status":"error","error":"DCGM_FI_"}\n', b"go_goroutines 12\n", b"# DCGM_FI_DEV is a prefix\n"],
+    [
+        answer({"metric": {"__name__": "up"}, "values": []}),
+        b'{"status":"error","error":"DCGM_FI_"}\n',
+        b"go_goroutines 12\n",
+        b"# DCGM_FI_DEV is a prefix\n",
+    ],
 )
 def test_other_texts_are_left_to_others(content: bytes) -> None:
     assert not prometheus.sniff(content)
