@@ -102,6 +102,7 @@ from .queries.frames import (
 )
 from .queries.rows import (
     find_run as find_run,
+    results_without_launch as results_without_launch,
     select as select,
     sensors as sensors,
     size_is_stored as size_is_stored,

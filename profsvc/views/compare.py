@@ -51,7 +51,8 @@ def compare(
     """
     ids = [store.find_run(engine, name) for name in (before, after)]
     runs = [store.select(engine, "v1_runs", run_id=run_id)[0] for run_id in ids]
-    olds, news = (store.kernels_of_run(engine, run_id) for run_id in ids)
+    read = {run_id: store.kernels_of_run(engine, run_id) for run_id in dict.fromkeys(ids)}
+    olds, news = (read[run_id] for run_id in ids)
     matches = match_kernels(list(olds), list(news), mapped)
     named = labels(olds), labels(news)
     kernels, criteria, words = [], [], titles_and_hints()
@@ -175,9 +176,8 @@ def _geometric_mean(speedups: Sequence[float | None]) -> float | None:
 
 def _warnings(engine: "Engine", runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return warnings about differences of two runs other than the kernels."""
-    said = []
-    if runs[0]["run_id"] == runs[1]["run_id"]:
-        said.append("both are the same run")
+    same = runs[0]["run_id"] == runs[1]["run_id"]
+    said = ["both are the same run"] if same else []
     said += [
         f"{run['name']} is {run['archived']}; its causes and launch details are missing"
         for run in runs
@@ -187,7 +187,7 @@ def _warnings(engine: "Engine", runs: Sequence[Mapping[str, Any]]) -> list[str]:
         texts = [run[what] for run in runs]
         if None not in texts and texts[0] != texts[1]:
             said.append(f"different {what}: {texts[0]} before, {texts[1]} after")
-    clocks = [store.clocks_of_run(engine, run["run_id"]) for run in runs]
+    clocks = [{} if same else store.clocks_of_run(engine, run["run_id"]) for run in runs]
     for counter, title in (("sm_clock_hz", "SM clock"), ("dram_clock_hz", "memory clock")):
         old, new = (one.get(counter) for one in clocks)
         if old and new and abs(new / old - 1) > CLOCK_TOLERANCE:

@@ -24,7 +24,7 @@ def results(engine: "Engine", run_id: int) -> dict[str, dict[str, list[Row]]]:
     found: dict[str, dict[str, list[Row]]] = {}
     for view in ("v1_potential", "v1_criteria", "v1_models", "v1_causes"):
         by_kernel = found.setdefault(view, {})
-        for row in store.select(engine, view, run_id=run_id, launch_id=None):
+        for row in store.results_without_launch(engine, view, run_id):
             if row["kernel"] is not None:
                 by_kernel.setdefault(row["kernel"], []).append(row)
     return found

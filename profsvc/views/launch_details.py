@@ -41,7 +41,11 @@ def _opened(
     known = {row["launch_id"]: row for row in store.launch_rows(engine, "v1_potential", run_id, ids)}
     criteria, rules = (grouped(store.launch_rows(engine, view, run_id, ids)) for view in ("v1_criteria", "v1_rules"))
     models = grouped(store.launch_rows(engine, "v1_models", run_id, ids))
-    whole = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None, kernel=None)
+    whole = [
+        row
+        for row in store.results_without_launch(engine, "v1_criteria", run_id)
+        if row["kernel"] is None and row["criterion"] == "host_sync"
+    ]
     of_run = in_order(whole, "criterion")
     tools, opened = tools_of(store.select(engine, "v1_uploads", run_id=run_id)), []
     record, caused = Record(engine), causes.of_launches(engine, run_id, ids)

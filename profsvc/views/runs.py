@@ -45,7 +45,7 @@ def run(
         total, whole = kernel["total_ms"], info["gpu_time_ns"]
         kernel["share_pct"] = _percent(total * 1e6 / whole) if whole and total is not None else None
     means = _means(engine, run_id)
-    whole_bound = store.select(engine, "v1_potential", run_id=run_id, launch_id=None, kernel=None)
+    bounds, criteria = (_of_whole_run(engine, view, run_id) for view in ("v1_potential", "v1_criteria"))
     return {
         "run": store.parse_json_columns("v1_runs", [info])[0],
         "uploads": store.parse_json_columns("v1_uploads", uploads),
@@ -56,10 +56,8 @@ def run(
         "launches": _summaries(engine, run_id, launches, uploads),
         "means": [{**row, "first": row["first"] or _first(row["advice"])} for row in means],
         "causes": causes.of_run(engine, run_id, max_causes or limit or LIMIT, means),
-        "criteria": in_order(
-            store.select(engine, "v1_criteria", run_id=run_id, launch_id=None, kernel=None), "criterion"
-        ),
-        "potential": whole_bound[0] if whole_bound else None,
+        "criteria": in_order(criteria, "criterion"),
+        "potential": bounds[0] if bounds else None,
         "sensors": store.sensors(engine, run_id),
         "transfers": store.transfers_by_kind(engine, run_id),
         "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
@@ -70,6 +68,10 @@ def run(
 
 
 @store.snapshot
+def _of_whole_run(engine: "Engine", view: str, run_id: int) -> list[dict[str, Any]]:
+    return [row for row in store.results_without_launch(engine, view, run_id) if row["kernel"] is None]
+
+
 def launch_page(
     engine: "Engine",
     run_id: int,

@@ -92,7 +92,7 @@ def _with_run(engine: Engine, launches: int) -> None:
 
 def _filled(path: Path, runs: int, launches: int) -> Engine:
     is_new = not path.exists()
-    engine = store.open_store(str(path))
+    engine = store.open_store(str(path), pooled=True)
     if is_new:
         began = time.monotonic()
         if runs:

@@ -83,9 +83,8 @@ class Answer(NamedTuple):
     result: Any
 
 
-def current_inputs(counters: pd.DataFrame, machine: Machine) -> dict[str, Array]:
-    """Return the inputs of one launch as they are, NaN where missing."""
-    inputs = model_inputs(counters, machine.figures, machine.memory, machine.measured).values
+def current_inputs(counters: pd.DataFrame, inputs: Values) -> dict[str, Array]:
+    """Return the inputs of one launch as they are, NaN where missing, from those of `model_inputs`."""
     if has_tensor_work(Counts(counters)).any():
         inputs = inputs | {name: np.asarray(np.nan) for name in ("plain", "wide", "flop")}
     return {name: np.asarray(value).reshape(-1)[:1] for name, value in inputs.items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, QueuePool, create_engine, event
-from sqlalchemy.exc import NoSuchModuleError
+from sqlalchemy.exc import DisconnectionError, NoSuchModuleError
 
 from profsvc.errors import ServiceError
 from profsvc.store.connection import file_permissions, postgres
@@ -17,24 +17,27 @@ from profsvc.store.connection.urls import file_of
 
 COMMIT_SECONDS = 60  # time that a writer waits at its commit for transactions that still read the old state
 POOL = {"poolclass": QueuePool, "pool_size": 5, "max_overflow": 100, "pool_pre_ping": True, "pool_recycle": 1800}
+# As many connections stay as pages and queries are answered at once, those used last first.
+SQLITE_POOL = {"poolclass": QueuePool, "pool_size": 6, "max_overflow": 100, "pool_use_lifo": True}
 MIN_SQLITE_VERSION = (3, 37, 0)  # the first version with strict tables
 
 
 def make_engine(url: URL, *, pooled: bool = False) -> Engine:
     """Return the engine of a store, without accessing the database.
 
-    With ``pooled`` connections to a server stay open between transactions, for a process that lives long: a new one
-    has to learn every view again, which takes the server longer than most questions.
+    With ``pooled`` connections stay open between transactions, for a process that lives long: a new one has to learn
+    every view again, which takes longer than most questions. Of a SQLite file those that read do, and hold no lock
+    meanwhile.
     """
     try:
-        # Mostly no pool: opening a file takes 1 ms and a connection 3 ms, and without one no connection is inherited by
-        # a forked worker.
+        # Mostly no pool: without one no connection is inherited by a forked worker.
         if url.get_backend_name() != "sqlite":
             kept: dict[str, Any] = POOL if pooled else {"poolclass": NullPool}
             engine = create_engine(url, connect_args=postgres.connect_args(url), **kept)
             event.listen(engine, "connect", postgres.on_connect)
             return engine
-        engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+        kept = SQLITE_POOL if pooled else {"poolclass": NullPool}
+        engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **kept)
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None
     if sqlite3.sqlite_version_info < MIN_SQLITE_VERSION:
@@ -42,11 +45,37 @@ def make_engine(url: URL, *, pooled: bool = False) -> Engine:
     event.listen(engine, "do_connect", file_permissions.before_connect)
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
+    if pooled:
+        event.listen(engine, "checkout", _on_checkout)
+        event.listen(engine, "checkin", _on_checkin)
     return engine
 
 
-def _on_connect(connection: Any, _record: Any) -> None:
+def _on_connect(connection: Any, record: Any) -> None:
     prepare(connection)
+    record.info["file"] = _file_behind(connection)
+
+
+def _on_checkout(connection: Any, record: Any, _proxy: Any) -> None:
+    """Open the file again if another one has its name now, such as a backup that was put in its place."""
+    if record.info["file"] != _file_behind(connection):
+        raise DisconnectionError
+
+
+def _on_checkin(_connection: Any, record: Any) -> None:
+    """Close what has written: it has settings of its own, and perhaps other files beside it."""
+    if record.info.get("writes"):
+        record.invalidate()
+
+
+def _file_behind(connection: Any) -> tuple[int, int] | None:
+    """Return the device and number of the file that has the name of an open one now; None if there is none."""
+    (_, _, name) = connection.execute("PRAGMA database_list").fetchone()
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _on_begin(connection: Connection) -> None:
@@ -54,6 +83,7 @@ def _on_begin(connection: Connection) -> None:
     # does not apply. So writers take the lock first, and readers never do.
     driver: Any = connection.connection.driver_connection
     if connection.get_execution_options().get(WRITE_OPTION):
+        connection.connection.info["writes"] = True
         driver.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
         driver.execute("BEGIN IMMEDIATE")
         driver.execute(f"PRAGMA busy_timeout = {COMMIT_SECONDS * 1000}")

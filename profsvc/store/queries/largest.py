@@ -26,8 +26,9 @@ _CAUSES = """
     FROM (SELECT h.kernel_id, c.cause_id, sum(c.saving_ns) AS saving_ns, count(*) AS launches
           FROM runs r JOIN causes c ON c.run_id = r.run_id AND c.version_id = r.version_id
           JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
-          WHERE r.run_id = :run_id GROUP BY 1, 2) g
-    JOIN cause_names q ON q.cause_id = g.cause_id AND q.kind = 'flaw'
+          WHERE r.run_id = :run_id AND c.cause_id IN (SELECT n.cause_id FROM cause_names n WHERE n.kind = 'flaw')
+          GROUP BY 1, 2) g
+    JOIN cause_names q ON q.cause_id = g.cause_id
     JOIN kernels k ON k.kernel_id = g.kernel_id
     ORDER BY g.saving_ns DESC, k.kernel, q.cause LIMIT :limit
 """

@@ -6,8 +6,8 @@ from typing import Any
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
-from profsvc.store.schema import power, wall_time
-from profsvc.store.schema.catalog import KINDS
+from profsvc.store.schema import power, results, wall_time
+from profsvc.store.schema.catalog import KINDS, in_dialect
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
 # The order of the rows of a view; other views have the order of the database.
@@ -87,6 +87,21 @@ def select(engine: Engine, view: str, **only: Any) -> list[dict[str, Any]]:
     query = select_of(engine, view, only)
     with reading(engine) as connection:
         return [dict(row) for row in connection.execute(text(query), only).mappings()]
+
+
+def results_without_launch(engine: Engine, view: str, run_id: int) -> list[dict[str, Any]]:
+    """Return the rows of a view of results about a whole run and about kernels, which have no launch.
+
+    They are found by the key of the table; the view itself reads the results of every launch to see which have none.
+    """
+    found = results.VIEW_DEFINITIONS[view]
+    columns = ", ".join(f'{in_dialect(sql, engine.dialect.name)} AS "{name}"' for name, _, sql, _ in found.columns)
+    query = text(
+        f"SELECT {columns} FROM {found.source} WHERE c.run_id = :run_id AND c.launch_id = {results.WHOLE_RUN_ID}"
+        f" ORDER BY {ORDER[view]}"
+    )
+    with reading(engine) as connection:
+        return [dict(row) for row in connection.execute(query, {"run_id": run_id}).mappings()]
 
 
 def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) -> int:

@@ -5,8 +5,17 @@ from typing import Any
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
+from profsvc.store.schema.view_definition import FLAGS, UPLOAD_ID_RANGE_SQL
 
+
+def _bit(flag: str) -> int:
+    return 1 << FLAGS.index(flag)
+
+
+MAX_ASKED_OF_SHAPE = 20
+"""Launches of each shape whose registers are read, spread evenly over those of the run."""
+MAX_CLOCKED = 500
+"""Longest launches of a run of which the clocks are read."""
 _KERNELS = """
     SELECT kernel, kernel_short, CAST(sum(launches) AS BIGINT) AS launches, sum(total_ns) AS total_ns,
            CASE WHEN sum(timed) > 0 THEN sum(total_ns) / sum(timed) END AS mean_ns, min(min_ns) AS min_ns
@@ -19,20 +28,25 @@ _SUMMED = """
     FROM v1_kernel_summaries WHERE run_id = :run_id AND category = 'kernel' AND calls > 0
     GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
 """
-# That a launch is of the run is said again: without it Postgres looks for the launches among those of every run.
-_POTENTIAL = """
-    SELECT l.kernel, sum(p.duration_ns) / sum(p.ideal_ns) AS predicted, min(p.bound) AS bound,
-           max(p.bound) AS other_bound,
-           nullif(max(CASE WHEN p.flags LIKE '%LOWER_BOUND%' THEN 'LOWER_BOUND ' ELSE '' END)
-             || max(CASE WHEN p.flags LIKE '%UPPER_BOUND%' THEN 'UPPER_BOUND' ELSE '' END), '') AS predicted_flags
-    FROM v1_potential p JOIN v1_launches l ON l.launch_id = p.launch_id AND l.run_id = :run_id
-    WHERE p.run_id = :run_id AND p.launch_id IS NOT NULL AND p.speedup IS NOT NULL GROUP BY l.kernel
+# Tables and not views where every launch is read: a view looks for the names of each.
+_OF_LAUNCHES = """
+    FROM runs r JOIN {table} c ON c.run_id = r.run_id AND c.version_id = r.version_id
+    JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
+    WHERE r.run_id = :run_id
 """
-_CRITERIA = """
-    SELECT l.kernel, c.criterion, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
-    FROM v1_criteria c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = :run_id
-    WHERE c.run_id = :run_id AND c.launch_id IS NOT NULL AND c.value IS NOT NULL AND l.duration_ns > 0
-    GROUP BY l.kernel, c.criterion
+_POTENTIAL = f"""
+    SELECT k.kernel, g.predicted, g.upper, g.lower, b.text AS bound, g.bound_id <> g.other_id AS differs
+    FROM (SELECT h.kernel_id, sum(c.duration_ns) / sum(c.ideal_ns) AS predicted, min(c.bound_id) AS bound_id,
+                 max(c.bound_id) AS other_id, max(c.flags & {_bit("UPPER_BOUND")}) AS upper,
+                 max(c.flags & {_bit("LOWER_BOUND")}) AS lower
+          {_OF_LAUNCHES.format(table="potential")} AND c.speedup IS NOT NULL GROUP BY 1) g
+    JOIN kernels k ON k.kernel_id = g.kernel_id LEFT JOIN texts b ON b.text_id = g.bound_id
+"""
+_CRITERIA = f"""
+    SELECT k.kernel, x.text AS criterion, g.value
+    FROM (SELECT h.kernel_id, c.criterion_id, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
+          {_OF_LAUNCHES.format(table="criteria")} AND c.value IS NOT NULL AND l.duration_ns > 0 GROUP BY 1, 2) g
+    JOIN kernels k ON k.kernel_id = g.kernel_id JOIN texts x ON x.text_id = g.criterion_id
 """
 _ESTIMATES = """
     WITH best AS (
@@ -45,12 +59,10 @@ _ESTIMATES = """
     WHERE l.duration_ns > 0 GROUP BY b.kernel
 """
 # Each launch with causes has one row for its limit, so the rows of limits count the launches.
-_CAUSES = """
+_CAUSES = f"""
     SELECT k.kernel, q.cause, q.kind, g.saving_ns, g.launches
     FROM (SELECT h.kernel_id, c.cause_id, sum(c.saving_ns) AS saving_ns, count(*) AS launches
-          FROM runs r JOIN causes c ON c.run_id = r.run_id AND c.version_id = r.version_id
-          JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
-          WHERE r.run_id = :run_id GROUP BY 1, 2) g
+          {_OF_LAUNCHES.format(table="causes")} GROUP BY 1, 2) g
     JOIN cause_names q ON q.cause_id = g.cause_id JOIN kernels k ON k.kernel_id = g.kernel_id
 """
 _SHAPES = f"""
@@ -62,15 +74,19 @@ _SHAPES = f"""
     JOIN kernels k ON k.kernel_id = h.kernel_id
     WHERE u.run_id = :run_id AND u.same_as IS NULL GROUP BY k.kernel
 """
-# The registers of a page of metrics are a counter. A trace has no counters, so its launches are not read.
+# The registers of a page of metrics are a counter, and the same for all launches of a kernel unless it was compiled
+# several times. Looking a counter up takes longer than all else here, so few launches of each shape are asked.
 _REGISTERS = f"""
     SELECT k.kernel, min(c.value) AS least, max(c.value) AS most
-    FROM uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id
-    AND l.launch_id {UPLOAD_ID_RANGE_SQL} JOIN shapes h ON h.shape_id = l.shape_id
-    JOIN kernels k ON k.kernel_id = h.kernel_id JOIN counters c ON c.launch_id = l.launch_id
+    FROM (SELECT l.launch_id, h.kernel_id, row_number() OVER (PARTITION BY l.shape_id ORDER BY l.launch_id) AS place,
+                 count(*) OVER (PARTITION BY l.shape_id) AS launches
+          FROM uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id
+          AND l.launch_id {UPLOAD_ID_RANGE_SQL} JOIN shapes h ON h.shape_id = l.shape_id
+          WHERE u.run_id = :run_id AND u.same_as IS NULL AND h.registers_per_thread IS NULL
+          AND EXISTS (SELECT 1 FROM counters o WHERE o.launch_id {UPLOAD_ID_RANGE_SQL})) g
+    JOIN kernels k ON k.kernel_id = g.kernel_id JOIN counters c ON c.launch_id = g.launch_id
     AND c.counter_id = (SELECT x.text_id FROM texts x WHERE x.text = 'registers_per_thread')
-    WHERE u.run_id = :run_id AND u.same_as IS NULL AND h.registers_per_thread IS NULL AND c.value IS NOT NULL
-    AND EXISTS (SELECT 1 FROM counters o WHERE o.launch_id {UPLOAD_ID_RANGE_SQL})
+    WHERE (g.place - 1) % ((g.launches + {MAX_ASKED_OF_SHAPE - 1}) / {MAX_ASKED_OF_SHAPE}) = 0 AND c.value IS NOT NULL
     GROUP BY k.kernel
 """
 _ARCHIVED = """
@@ -87,10 +103,15 @@ _PREVIOUS = """
         coalesce((SELECT t.value FROM run_tags t WHERE t.run_id = p.run_id AND t.key = 'branch'), '')
     ORDER BY p.run_id DESC LIMIT 1
 """
-_CLOCKS = """
-    SELECT c.counter, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS mean
-    FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = :run_id
-    WHERE c.run_id = :run_id AND c.counter IN ('sm_clock_hz', 'dram_clock_hz') AND l.duration_ns > 0 GROUP BY c.counter
+_CLOCKS = f"""
+    SELECT x.text AS counter, sum(c.value * g.duration_ns) / sum(g.duration_ns) AS mean
+    FROM (SELECT l.launch_id, l.duration_ns FROM uploads u JOIN launches l
+          ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id AND l.launch_id {UPLOAD_ID_RANGE_SQL}
+          WHERE u.run_id = :run_id AND u.same_as IS NULL AND l.duration_ns > 0
+          ORDER BY l.duration_ns DESC LIMIT {MAX_CLOCKED}) g
+    CROSS JOIN (SELECT text_id, text FROM texts WHERE text IN ('sm_clock_hz', 'dram_clock_hz')) x
+    JOIN counters c ON c.launch_id = g.launch_id AND c.counter_id = x.text_id
+    WHERE c.value IS NOT NULL GROUP BY x.text
 """
 
 
@@ -100,7 +121,8 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
     launches, total_ns, mean_ns, min_ns; predicted, predicted_flags (LOWER_BOUND, UPPER_BOUND or both, as of any of
     its launches) and bound (None where its launches differ) from the potential;
     estimate from the tool's own rules; criteria by name, weighted by time; causes by name, the time that each
-    costs a launch [ns]; shape, the least and the greatest grid, block and registers. What a run does not hold is None.
+    costs a launch [ns]; shape, the least and the greatest grid, block and registers, these of at most
+    `MAX_ASKED_OF_SHAPE` launches of a shape. What a run does not hold is None.
     """
     with reading(engine) as connection:
 
@@ -113,8 +135,11 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
             for row in rows(_KERNELS) or rows(_SUMMED)
         }
         for row in rows(_POTENTIAL):
-            bound = row["bound"] if row["bound"] == row["other_bound"] else None
-            kernels[row["kernel"]] |= {name: row[name] for name in ("predicted", "predicted_flags")} | {"bound": bound}
+            flags = [f"{name.upper()}_BOUND" for name in ("lower", "upper") if row[name]]
+            kernels[row["kernel"]] |= {
+                "predicted": row["predicted"], "predicted_flags": " ".join(flags) or None,
+                "bound": None if row["differs"] else row["bound"],
+            }  # fmt: skip
         for row in rows(_ESTIMATES):
             kernels[row["kernel"]]["estimate"] = row["estimate"]
         for row in rows(_CRITERIA):
@@ -156,7 +181,7 @@ def previous_run(engine: Engine, run_id: int) -> dict[str, Any] | None:
 
 
 def clocks_of_run(engine: Engine, run_id: int) -> dict[str, float]:
-    """Return the mean SM and DRAM clock [Hz] of the launches of a run, weighted by time, where it is known."""
+    """Return the mean SM and DRAM clock [Hz] of the longest launches of a run, weighted by time, where it is known."""
     with reading(engine) as connection:
         found = connection.execute(text(_CLOCKS), {"run_id": run_id}).mappings()
         return {row["counter"]: row["mean"] for row in found if row["mean"] is not None}

@@ -182,17 +182,18 @@ def create_view_sql(
     ends = [*[","] * (len(selected) - 1), ""]
     notes = [f"  -- {says}" if says and dialect == "sqlite" else "" for _, _, says in columns]
     lines = [
-        f"  {_in_dialect(column, dialect)}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)
+        f"  {in_dialect(column, dialect)}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)
     ]
     head = [f"CREATE VIEW {view} AS", *([f"-- {shape.sentence}"] if dialect == "sqlite" else []), "SELECT"]
     others = []
     for rows, more in shape.others:
         chosen = ", ".join(f"{more.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns)
         others.append(f"UNION ALL SELECT {chosen} FROM {rows}")
-    return "\n".join([*head, *lines, f"FROM {source}", *(_in_dialect(other, dialect) for other in others)])
+    return "\n".join([*head, *lines, f"FROM {source}", *(in_dialect(other, dialect) for other in others)])
 
 
-def _in_dialect(sql: str, dialect: str) -> str:
+def in_dialect(sql: str, dialect: str) -> str:
+    """Return SQL with the fields that databases spell in their own way."""
     # Not str.format: the statement contains braces that are not fields.
     for name, spelling in DIALECT_SQL[dialect].items():
         sql = sql.replace(f"{{{name}}}", spelling)

@@ -16,8 +16,10 @@ from profsvc.views.launches import launches_of, tools_of
 from profsvc.views.models.launch_models import known_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from sqlalchemy import Engine
 
+    from profsvc.analysis.models.inputs import Inputs
     from profsvc.specs.antipatterns import Pattern
 
 Row = dict[str, Any]
@@ -56,13 +58,18 @@ def antipatterns(engine: "Engine", run: str | int, kernel: str | None = None) ->
 def of_launch(engine: "Engine", launch: Mapping[str, Any]) -> list[Row]:
     """Return the patterns of one launch, a row of ``v1_launches``."""
     known = known_of(engine, launch)
-    inputs, one = known.inputs(), np.ones(1, dtype=np.bool_)
-    ratios = {key: value[0] for key, value in analysis.measured_ratios(Counts(known.counters), inputs.values).items()}
+    return with_inputs(engine, launch, known.counters, known.inputs())
+
+
+def with_inputs(engine: "Engine", launch: Mapping[str, Any], counters: "pd.DataFrame", inputs: "Inputs") -> list[Row]:
+    """Return the patterns of one launch, of which the model inputs are known."""
+    one = np.ones(1, dtype=np.bool_)
+    ratios = {key: value[0] for key, value in analysis.measured_ratios(Counts(counters), inputs.values).items()}
     reasons: dict[str, str] = {}
     tool = tools_of(store.select(engine, "v1_uploads", upload_id=launch["upload_id"]))[launch["upload_id"]]
     for key, value in ratios.items():
         if np.isnan(value):
-            reasons[key] = analysis.missing_reason(key, inputs, known.counters, one, tool, launch["compute_capability"])
+            reasons[key] = analysis.missing_reason(key, inputs, counters, one, tool, launch["compute_capability"])
     instructions = store.executed_instructions(engine, launch["run_id"], launch["launch_id"])
     trips = trip_count_balance(instructions)
     ratios["trip_counts"] = np.nan if trips is None else trips
@@ -109,7 +116,11 @@ def _ratio(lost: float, reading: str) -> float:
 
 def _idle_share(engine: "Engine", run_id: int) -> tuple[float, str]:
     """Return the share of the time of a run between its kernels, or why it is not known."""
-    rows = store.select(engine, "v1_criteria", run_id=run_id, criterion="host_sync", launch_id=None, kernel=None)
+    rows = [
+        row
+        for row in store.results_without_launch(engine, "v1_criteria", run_id)
+        if row["kernel"] is None and row["criterion"] == "host_sync"
+    ]
     value = rows[0]["value"] if rows else None
     return np.nan if value is None else 1 - value, rows[0]["reason"] if rows else "the run has no criteria"
 

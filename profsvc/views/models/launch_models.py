@@ -63,7 +63,7 @@ def known_of(engine: "Engine", launch: Row, counters: Mapping[str, float] | None
     device, capability = (None if pd.isna(text) else str(text) for text in place)
     figures = specs.figures(device, capability)
     measured = device_characterization(store.characterizations(engine), device, specs.criteria()).sustained
-    table = pd.DataFrame({name: [value] for name, value in counters.items()}, index=[0], dtype="float64")
+    table = pd.DataFrame([list(counters.values())], columns=list(counters), dtype="float64")
     return Known(table, figures, specs.memory_table(str(figures.get("key"))), measured)
 
 

@@ -4,6 +4,7 @@ Every plot is a dict: kind, title, run, columns and rows (its data as a table), 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from profsvc.reports.rows import plain
 from profsvc.views import memory_traces
 from profsvc.views.launches import LIMIT, launches_of
 from profsvc.views.models.launch_models import known_of
-from profsvc.views.models.what_if import base_of
+from profsvc.views.models.what_if import Base, base_of
 from profsvc.views.power.plots import power_on_sms
 
 if TYPE_CHECKING:
@@ -50,27 +51,49 @@ MAX_WARPS = 64
 SLACK = 1e-9  # relative tolerance between costs that the model computes in different orders
 
 
+class Plots:
+    """The plots of a run, of its longest ``limit`` launches or of those of one kernel; they share what they read."""
+
+    def __init__(self, engine: "Engine", run: str | int, kernel: str | None = None, limit: int | None = LIMIT) -> None:
+        """Find the run."""
+        self.engine, self.kernel, self.limit = engine, kernel, limit
+        info = store.select(engine, "v1_runs", run_id=store.find_run(engine, run))[0]
+        self.run_id = info["run_id"]
+        self._about = {name: info[name] for name in ("run_id", "project", "name")}
+
+    @cached_property
+    def base(self) -> Base:
+        """The longest launch with its model inputs."""
+        return base_of(self.engine, self.run_id, self.kernel)
+
+    @cached_property
+    def launches(self) -> tuple[list[dict[str, Any]], bool]:
+        """The launches, and whether there are more."""
+        return launches_of(self.engine, self.run_id, self.kernel, self.limit)
+
+    def plot(self, kind: str) -> dict[str, Any]:
+        """Return one of `KINDS`.
+
+        Raise `NotFoundError` for another kind, and with the reason where there is nothing to draw.
+        """
+        if kind not in MAKERS:
+            raise NotFoundError.near("plot", kind, MAKERS)
+        found: Plot = plain({"kind": kind, "run": self._about, "truncated": False} | MAKERS[kind](self))
+        return found
+
+
 def plot(
     engine: "Engine", run: str | int, kind: str, kernel: str | None = None, limit: int | None = LIMIT
 ) -> dict[str, Any]:
-    """Return one of `KINDS` of a run, of its longest ``limit`` launches or of those of one kernel.
-
-    Raise `NotFoundError` for another kind, and with the reason where there is nothing to draw.
-    """
+    """Return one of `KINDS`; see `Plots`."""
     if kind not in MAKERS:
         raise NotFoundError.near("plot", kind, MAKERS)
-    info = store.select(engine, "v1_runs", run_id=store.find_run(engine, run))[0]
-    made = MAKERS[kind](engine, info["run_id"], kernel, limit)
-    about = {name: info[name] for name in ("run_id", "project", "name")}
-    found: Plot = plain({"kind": kind, "run": about, "truncated": False} | made)
-    return found
+    return Plots(engine, run, kernel, limit).plot(kind)
 
 
-def _answers(
-    engine: "Engine", run_id: int, kernel: str | None, limit: int | None, model: str, needed: str
-) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], list[str], bool]:
+def _answers(of: Plots, model: str, needed: str) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], list[str], bool]:
     """Return launches with the results of a model, notes on excluded ones, and whether there are more launches."""
-    launches, truncated = launches_of(engine, run_id, kernel, limit)
+    (launches, truncated), engine, run_id = of.launches, of.engine, of.run_id
     ids = [launch["launch_id"] for launch in launches]
     said: dict[int, dict[str, Any]] = {}
     reasons: dict[int, str] = {}
@@ -109,8 +132,8 @@ def _head(launch: Row) -> dict[str, Any]:
             "launch_id": launch["launch_id"], "duration_us": None if duration is None else duration / 1e3}  # fmt: skip
 
 
-def _roofline(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -> Plot:
-    known, notes, truncated = _answers(engine, run_id, kernel, limit, "roofline", "attainable")
+def _roofline(of: Plots) -> Plot:
+    known, notes, truncated = _answers(of, "roofline", "attainable")
     device = known[0][0]["device"]
     if others := [launch for launch, _ in known if launch["device"] != device]:
         notes.append(f"excluded: {len(others)} launches on devices other than {device}")
@@ -132,7 +155,10 @@ def _roofline(engine: "Engine", run_id: int, kernel: str | None, limit: int | No
     if not rows:
         raise NotFoundError("; ".join(notes))
     first = next(launch for launch, _ in known if launch["launch_id"] == rows[0]["launch_id"])
-    lines, said_of = _ceilings(known_of(engine, first).inputs().values)
+    inputs = (
+        of.base.inputs if of.base.launch["launch_id"] == first["launch_id"] else known_of(of.engine, first).inputs()
+    )
+    lines, said_of = _ceilings(inputs.values)
     lines += _tensor_peaks([said for launch, said in known if launch["device"] == device])
     notes.append(f"{said_of}, those of #{first['launch_index']}; points are placed by their DRAM traffic")
     title = f"Roofline: {first['device'] or 'unknown device'}"
@@ -169,8 +195,8 @@ def _ceilings(inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
     return lines, f"ceilings at {v['freq'] / 1e6:.0f} MHz and a DRAM bandwidth of {v['dram_bandwidth'] / 1e9:.0f} GB/s"
 
 
-def _benefit(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -> Plot:
-    known, notes, truncated = _answers(engine, run_id, kernel, limit, "benefit", "T_comp")
+def _benefit(of: Plots) -> Plot:
+    known, notes, truncated = _answers(of, "benefit", "T_comp")
     rows = []
     for launch, said in known:
         whole = said["T_comp"] + said["T_mem"] - said["T_overlap"]
@@ -193,16 +219,18 @@ def _benefit(engine: "Engine", run_id: int, kernel: str | None, limit: int | Non
 
 
 def _scanned(
-    engine: "Engine", run_id: int, kernel: str | None, axis: str, most: Callable[[Any], int]
+    of: Plots, axis: str, most: Callable[[Any], int]
 ) -> tuple[Any, np.ndarray[Any, Any], dict[str, analysis.Answer], list[str]]:
     """Return a launch, the values of an axis from 1, and the model results; the first result is the present one."""
-    base = base_of(engine, run_id, kernel)
+    base = of.base
     count = most(base)
     values = np.arange(1.0, count + 1)
     inputs = analysis.scenario_inputs(base.counters, base.now, base.machine, [{axis: x} for x in values])
     said = analysis.scenario_answers(inputs)
     if not any(np.isfinite(answer.time_ns[0]) for answer in said.values()):
-        stored = store.select(engine, "v1_models", launch_id=base.launch["launch_id"], model="throughput", value=None)
+        stored = store.select(
+            of.engine, "v1_models", launch_id=base.launch["launch_id"], model="throughput", value=None
+        )
         raise NotFoundError(stored[0]["reason"] if stored else "the models lack counters for this launch")
     notes = [f"of launch #{base.launch['launch_index']} {base.launch['kernel_short']}", analysis.WORK_HELD_NOTE]
     return base, values, said, notes
@@ -212,8 +240,8 @@ def _speedups(answer: analysis.Answer) -> np.ndarray[Any, Any]:
     return np.asarray(answer.time_ns[0] / answer.time_ns[1:])
 
 
-def _warps(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -> Plot:
-    base, values, said, notes = _scanned(engine, run_id, kernel, "warps", _most_warps)
+def _warps(of: Plots) -> Plot:
+    base, values, said, notes = _scanned(of, "warps", _most_warps)
     timed = said["mwp_cwp"].result
     fits = float(base.now["blocks_per_sm"][0] * base.now["warps_per_block"][0])
     speedups = {model: _speedups(answer) for model, answer in said.items()}
@@ -245,10 +273,10 @@ def _most_sms(base: Any) -> int:
     return int(sms)
 
 
-def _sms(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -> Plot:
-    base, values, said, notes = _scanned(engine, run_id, kernel, "sms", _most_sms)
+def _sms(of: Plots) -> Plot:
+    base, values, said, notes = _scanned(of, "sms", _most_sms)
     speedups = {model: _speedups(answer) for model, answer in said.items()}
-    swept = power_on_sms(engine, run_id, base.launch["kernel_short"], values)
+    swept = power_on_sms(of.engine, of.run_id, base.launch["kernel_short"], values)
     power = swept.power_w
     rows = []
     for k, n in enumerate(values.tolist()):
@@ -268,8 +296,9 @@ def _sms(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -
     }  # fmt: skip
 
 
-def _hits(engine: "Engine", run_id: int, kernel: str | None, limit: int | None) -> Plot:
-    traces = memory_traces.of_run(engine, run_id)
+def _hits(of: Plots) -> Plot:
+    run_id, kernel = of.run_id, of.kernel
+    traces = memory_traces.of_run(of.engine, run_id)
     if kernel is not None:
         traces = [one for one in traces if kernel in str(one["kernel"])]
     if not traces:
@@ -316,6 +345,6 @@ KINDS = {
     "sms": "speed, and speed per watt if the power is known, of a launch against active SMs",
     "hits": "cache hit ratios over many warp orders of a memory trace",
 }
-MAKERS: Mapping[str, Callable[["Engine", int, str | None, int | None], Plot]] = {
+MAKERS: Mapping[str, Callable[[Plots], Plot]] = {
     "roofline": _roofline, "benefit": _benefit, "warps": _warps, "sms": _sms, "hits": _hits,
 }  # fmt: skip

@@ -89,8 +89,8 @@ def base_of(engine: "Engine", run: str | int, kernel: str | None) -> Base:
         raise NotFoundError(f"run {run!r} has no launches; the models need a launch with counters")
     launch = launches[0]
     known = known_of(engine, launch)
-    machine = analysis.Machine(known.figures, known.memory, known.measured)
-    return Base(launch, known.counters, machine, known.inputs(), analysis.current_inputs(known.counters, machine))
+    machine, inputs = analysis.Machine(known.figures, known.memory, known.measured), known.inputs()
+    return Base(launch, known.counters, machine, inputs, analysis.current_inputs(known.counters, inputs.values))
 
 
 def what_if(

@@ -165,6 +165,7 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
     titles = {unit["quantity"]: unit["title"] for unit in one["units"]}
     index = "" if row["launch_index"] is None else f"#{row['launch_index']} "
     models = [] if launch_id is None else store.launch_rows(engine, "v1_models", run["run_id"], [launch_id])
+    plots = None if launch_id is None else model_plots.Plots(engine, run["run_id"], f"id:{launch_id}")
     return page(
         request, "launch.html", f"{index}{row['kernel_short']}", links=links, run=run, one=one, launch=row,
         where=where, bound=bound,
@@ -174,8 +175,8 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
         rules=_rule_rows(one["rules"]), rule_messages=[rule for rule in one["rules"] if rule["message"]],
         parts=parts.breakdown(engine, launch_id), facts=_launch_facts(row, where),
         models=_model_rows(models), model_tables=_model_tables(one.get("models"), where), tables=TABLES,
-        figures=launch_figures(request, run["run_id"], launch_id),
-        patterns=_pattern_rows(engine, row, where) if launch_id is not None and not one["reason"] else [],
+        figures=launch_figures(request, plots) if plots else [],
+        patterns=_pattern_rows(plots, where) if plots and not one["reason"] else [],
         units_of_power=_unit_powers(engine, run["run_id"], row),
         source=_source(engine, run["run_id"], launch_id),
     )  # fmt: skip
@@ -213,9 +214,10 @@ def _model_tables(found: dict[str, Any] | None, where: Row) -> dict[str, Any] | 
     }
 
 
-def _pattern_rows(engine: "Engine", launch: Row, where: Row) -> list[Row]:
+def _pattern_rows(plots: model_plots.Plots, where: Row) -> list[Row]:
     """Return the patterns of a launch, what costs most first."""
-    rows = antipatterns.largest(antipatterns.of_launch(engine, launch))
+    base = plots.base
+    rows = antipatterns.largest(antipatterns.with_inputs(plots.engine, base.launch, base.counters, base.inputs))
     return [{**row, "measured": measured_ratio(row), "where": where} for row in rows]
 
 
@@ -240,16 +242,16 @@ FIGURE_ALT_TEXTS = {
 }
 
 
-def launch_figures(request: Request, run_id: int, launch_id: int | None) -> list[Figure]:
+def launch_figures(request: Request, plots: model_plots.Plots) -> list[Figure]:
     """Return the figures of a launch; for each kind the plot, or the reason why it is missing."""
     found = []
-    for kind, shows in FIGURE_ALT_TEXTS.items() if launch_id is not None else ():
+    for kind, shows in FIGURE_ALT_TEXTS.items():
         try:
-            data = model_plots.plot(app_state(request).engine, run_id, kind, f"id:{launch_id}")
+            data = plots.plot(kind)
         except NotFoundError as error:
             found.append(missing_figure(FIGURE_TITLES[kind], str(error)))
             continue
-        path, query = f"/v1/runs/{run_id}/plots/{kind}", {"kernel": f"id:{launch_id}"}
+        path, query = f"/v1/runs/{plots.run_id}/plots/{kind}", {"kernel": plots.kernel}
         found.append(
             live_figure(data["title"], kind, path_to(request, path, query), path_to(request, f"{path}.svg", query),
                         notes=data["notes"], rows=data["rows"], description=shows,

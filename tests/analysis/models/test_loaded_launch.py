@@ -28,7 +28,7 @@ def steps(tmp_path_factory):
     for launch, label in zip(launches, labels, strict=True):
         known = known_of(engine, launch)
         machine = what_if.Machine(known.figures, known.memory, known.measured)
-        now = what_if.current_inputs(known.counters, machine)
+        now = what_if.current_inputs(known.counters, known.inputs().values)
         one = (float(label["value"]), launch["duration_ns"] * 1e-9, known.counters, machine, now)
         families.setdefault((label["kernel"], label["axis"]), []).append(one)
     engine.dispose()

@@ -19,7 +19,7 @@ def launches(demo):
         machine = what_if.Machine(known.figures, known.memory, known.measured)
         rows = store.select(demo, "v1_models", launch_id=launch["launch_id"], quantity="time_ns", form="consistent")
         stored = {row["model"]: row["value"] for row in rows}
-        now = what_if.current_inputs(known.counters, machine)
+        now = what_if.current_inputs(known.counters, known.inputs().values)
         found[launch["kernel_short"]] = (known.counters, machine, now, stored)
     return found
 

@@ -290,3 +290,43 @@ def test_a_thread_of_work_has_connections_of_its_own(engine: Engine) -> None:
             assert pool.submit(count, engine).result() == count(engine)
 
     assert opened_by(engine, work) == 2
+
+
+def pooled(file: Path) -> Engine:
+    return store.open_store(str(file), pooled=True)
+
+
+def connection_of(engine: Engine, *, writes: bool = False) -> int:
+    with (writing if writes else reading)(engine) as connection:
+        return id(connection.connection.dbapi_connection)
+
+
+def test_a_service_keeps_what_reads_a_file_and_closes_what_wrote(tmp_path: Path) -> None:
+    engine = pooled(tmp_path / "store.sqlite")
+    with reading(engine) as connection:
+        first = connection.connection.dbapi_connection
+        count_before = count(engine)
+    assert connection_of(engine) == id(first)
+    with writing(engine) as connection:
+        wrote = connection.connection.dbapi_connection
+        connection.execute(text("INSERT INTO texts (text) VALUES ('new')"))
+    assert wrote is not None
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        wrote.execute("SELECT 1")
+    assert count(engine) == count_before + 1
+    add(store.connect(str(tmp_path / "store.sqlite")), "by another process")  # no lock is held meanwhile
+    assert count(engine) == count_before + 2
+    engine.dispose()
+
+
+def test_a_service_reads_the_file_that_was_put_in_the_place_of_its_own(tmp_path: Path) -> None:
+    engine, other = pooled(tmp_path / "store.sqlite"), store.open_store(str(tmp_path / "backup.sqlite"))
+    add(other, "only in the backup")
+    before, after = count(engine), count(other)
+    assert before != after
+    (tmp_path / "backup.sqlite").replace(tmp_path / "store.sqlite")
+    assert count(engine) == after
+    (tmp_path / "store.sqlite").unlink()
+    with pytest.raises(ServiceError, match="no such table"):
+        count(engine)
+    engine.dispose()

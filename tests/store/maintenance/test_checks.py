@@ -136,3 +136,14 @@ def test_a_large_file_is_not_read_for_a_page(full: Engine, files: BlobStore, mon
     assert "not read" in brief.found
     (whole,) = [one for one in store.run_checks(full, lambda: files) if one.check == "database"]
     assert whole.found == "quick_check: ok"
+
+
+def test_many_uploads_are_not_looked_at_for_a_page(full: Engine, files: BlobStore, monkeypatch) -> None:
+    one_by_one = {"unfinished uploads", "analysis", "kept bytes"}
+    few = {one.check: one for one in store.run_checks(full, lambda: files, brief=True)}
+    assert one_by_one <= set(few)
+    monkeypatch.setattr(health, "MAX_BRIEF_UPLOADS", 0)
+    many = {one.check: one for one in store.run_checks(full, lambda: files, brief=True)}
+    assert "profsvc doctor" in many["uploads"].found
+    assert set(few) - set(many) == one_by_one
+    assert one_by_one <= {one.check for one in store.run_checks(full, lambda: files)}

@@ -95,7 +95,7 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown
     """A running service on a store with the runs ``h200``, ``board`` and ``measured``."""
     file = tmp_path_factory.mktemp("shown") / "store.sqlite"
     store.backup(demo, file)
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     _fill(engine)
     _fill_more(engine)
     launch = store.select(engine, "v1_launches", run_id=store.find_run(engine, "h200"), launch_index=3)[0]

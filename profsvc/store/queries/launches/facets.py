@@ -17,15 +17,15 @@ _FACETS = {
     "source": ("u.upload_id", "max(u.file_name)", "u.launches", ""),
 }  # fmt: skip
 _LONGEST = """
-    SELECT launch_id, launch_id - (launch_id / {ids}) * {ids} - 1 AS launch_index, kernel_id, cause, saving_ns,
+    SELECT launch_id, launch_id - (launch_id / {ids}) * {ids} - 1 AS launch_index, kernel_id, q.cause, saving_ns,
            saving_fraction FROM (
-        SELECT c.launch_id, h.kernel_id, q.cause, c.saving_ns, c.saving_fraction,
+        SELECT c.launch_id, h.kernel_id, c.cause_id, c.saving_ns, c.saving_fraction,
                row_number() OVER (PARTITION BY h.kernel_id, c.cause_id ORDER BY c.saving_ns DESC, c.launch_id) AS place
         FROM runs r JOIN causes c ON c.run_id = r.run_id AND c.version_id = r.version_id AND c.kernel_id = 0
-        JOIN cause_names q ON q.cause_id = c.cause_id
         JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
-        WHERE r.run_id = :run_id AND h.kernel_id IN ({kernels}) AND q.cause IN ({causes})
-    ) t WHERE place <= :most ORDER BY kernel_id, cause, place
+        WHERE r.run_id = :run_id AND h.kernel_id IN ({kernels}) AND c.saving_ns IS NOT NULL
+        AND c.cause_id IN (SELECT n.cause_id FROM cause_names n WHERE n.cause IN ({causes}))
+    ) t JOIN cause_names q ON q.cause_id = t.cause_id WHERE place <= :most ORDER BY kernel_id, q.cause, place
 """
 
 
