@@ -42,11 +42,16 @@ NO_OTHER_LAUNCHES = OtherLaunches()
 
 def _useful_work_rows(times: pd.DataFrame, origin: Mapping[str, str], measured: set[str]) -> pd.DataFrame:
     rates = "peak rates of the catalogue" if origin["sm_clock_hz"] == "catalogue" else "peak rates of the export"
-    rows = times.rename_axis("launch_id").reset_index().melt("launch_id", var_name="quantity", value_name="value")
+    values = times.to_numpy(dtype="float64").T
+    unit, row = np.nonzero(~np.isnan(values))
     forms = np.array(["measured" if name in measured else rates for name in times], dtype=object)
-    form = pd.Series(np.repeat(forms, len(times)), dtype=object)
-    rows = rows.assign(model="useful_work", unit="ns", flags=0, form=form)
-    return rows[rows["value"].notna()].reset_index(drop=True)
+    rows = {
+        "launch_id": times.index.to_numpy()[row],
+        "quantity": pd.Series(np.array(list(times), dtype=object)[unit], dtype=object),
+        "value": values[unit, row],
+        "form": pd.Series(forms[unit], dtype=object),
+    }
+    return pd.DataFrame({**rows, "model": "useful_work", "unit": "ns", "flags": 0})
 
 
 def launch_results(

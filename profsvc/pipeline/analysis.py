@@ -190,8 +190,8 @@ def _noting_devices(
     for part in results:
         if "counters" in part:
             said = part["counters"][part["counters"]["counter"].isin(DEVICE_FIGURES)]
-            said = said.assign(device_id=said["launch_id"].map(device_of)).dropna(subset=["device_id"])
-            figures.append(said.groupby(["device_id", "counter"])[["value"]].max().reset_index())
+            device = said["launch_id"].map(device_of).rename("device_id")
+            figures.append(said["value"].groupby([device, said["counter"]]).max().reset_index())
         yield part
 
 

@@ -7,40 +7,47 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
+def or_else(values: Array, otherwise: Array | float) -> Array:
+    """Return the values, and the other ones where they are NaN.
+
+    >>> or_else(np.array([1.0, np.nan]), 16.0)
+    array([ 1., 16.])
+    """
+    return np.where(np.isnan(values), otherwise, values)
+
+
 class Counts:
     """The counters of launches as float64 arrays; what is absent, negative or infinite reads as NaN.
 
-    Each counter is converted when it is first asked for, and kept: formulas ask for the same ones hundreds of times.
+    All are converted at once: formulas ask for hundreds of them, often of a few launches.
     """
 
     def __init__(self, counters: pd.DataFrame) -> None:
-        """Take a table with one row per launch and one column per counter."""
-        self._counters = counters
-        self._arrays: dict[str, Array] = {}
+        """Take a table with one row per launch and one column per counter; columns of other types are left out."""
+        if not (counters.dtypes == np.float64).all():
+            counters = counters.select_dtypes("number")
+        given = counters.to_numpy(dtype="float64", na_value=np.nan)
+        with np.errstate(invalid="ignore"):
+            values = np.ascontiguousarray(np.where((given >= 0) & np.isfinite(given), given, np.nan).T)
+        self._absent = np.full(len(counters), np.nan)
+        for array in (values, self._absent):
+            array.flags.writeable = False
+        self._arrays: dict[str, Array] = dict(zip(counters.columns, values, strict=True))
         self.index = counters.index
 
     def __getitem__(self, name: str) -> Array:
         """Return one counter over the launches, as an array that cannot be written to."""
-        found = self._arrays.get(name)
-        if found is None:
-            found = self._arrays[name] = self._converted(name)
-            found.flags.writeable = False
-        return found
-
-    def _converted(self, name: str) -> Array:
-        if name not in self._counters:
-            return np.full(len(self._counters), np.nan)
-        values = self._counters[name].to_numpy(dtype="float64", na_value=np.nan)
-        return np.where((values >= 0) & np.isfinite(values), values, np.nan)
+        return self._arrays.get(name, self._absent)
 
     def has(self, name: str) -> bool:
         """Tell whether there is a column for a counter."""
-        return name in self._counters
+        return name in self._arrays
 
     def total(self, *names: str) -> Array:
         """Sum of counters, NaN only where all are."""
         parts = np.array([self[n] for n in names])
-        return np.where(np.isnan(parts).all(axis=0), np.nan, np.nansum(parts, axis=0))
+        absent = np.isnan(parts)
+        return np.where(absent.all(axis=0), np.nan, np.where(absent, 0.0, parts).sum(axis=0))
 
     def lacks(self, *names: str) -> NDArray[np.bool_]:
         """Tell of which launches one of the counters is not known."""

@@ -196,25 +196,26 @@ def launch_criteria(
     c = Counts(counters)
     arrays = {str(name): figures[name].to_numpy(dtype="float64") for name in figures}
     inputs = Inputs(c, arrays, unit_time_shares(c, measured.costs(figures)), measured)
-    parts = []
-    for entry in domain:
-        if entry["level"] != "launch":
-            continue
+    entries = [entry for entry in domain if entry["level"] == "launch"]
+    found: dict[str, list[NDArray[Any]]] = {name: [] for name in (*COLUMNS, "reason")}
+    for entry in entries:
         with np.errstate(all="ignore"):
             ours = FORMULAS[entry["name"]](inputs, "consistent")
             printed = FORMULAS[entry["name"]](inputs, "as_published")
+            speedup = np.fmax(1.0, ours.speedup)
         share = getattr(ours, "share", np.full(len(counters), np.nan))
-        part = pd.DataFrame({"launch_id": counters.index, "criterion": entry["name"]})
         known = ~np.isnan(np.asarray(ours.value, dtype="float64"))
-        columns = (ours.value, share, np.fmax(1.0, ours.speedup), printed.raw, printed.speedup)
-        for name, values in zip(COLUMNS, columns, strict=False):
-            part[name] = np.where(known, np.asarray(values, dtype="float64"), np.nan)
-        part["flags"] = np.where(known, np.asarray(ours.flags, dtype="int64"), 0)
+        for name, values in zip(COLUMNS, (ours.value, share, speedup, printed.raw, printed.speedup), strict=False):
+            found[name].append(np.where(known, np.asarray(values, dtype="float64"), np.nan))
+        found["flags"].append(np.where(known, np.asarray(ours.flags, dtype="int64"), 0))
         reasons = _reasons(c, entry)
         reasons[known] = None
-        part["reason"] = pd.Series(reasons, dtype=object)
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+        found["reason"].append(reasons)
+    names = np.array([entry["name"] for entry in entries], dtype=object)
+    columns = {name: np.concatenate(parts) for name, parts in found.items()}
+    columns["reason"] = pd.Series(columns["reason"], dtype=object)
+    launches = {"launch_id": np.tile(counters.index, len(entries)), "criterion": names.repeat(len(counters))}
+    return pd.DataFrame(launches | columns)
 
 
 def _reasons(c: Counts, entry: Mapping[str, Any]) -> NDArray[np.object_]:

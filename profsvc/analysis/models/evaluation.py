@@ -111,8 +111,12 @@ def amdahl_rows(launches: pd.DataFrame, others_ns: float = 0.0) -> pd.DataFrame:
         return pd.DataFrame()
     share = sums["duration_ns"].to_numpy() / total
     speedup = amdahl(share, (sums["ideal_ns"] / sums["duration_ns"]).to_numpy())
-    parts = []
-    for quantity, value in (("share", share), ("speedup", np.asarray(speedup))):
-        part = pd.DataFrame({"launch_id": None, "kernel": sums.index, "value": value})
-        parts.append(part.assign(model="amdahl", quantity=quantity, unit="1", form="consistent", flags=0))
-    return pd.concat(parts, ignore_index=True).assign(label=None, reason=None)
+    rows = {
+        "launch_id": None,
+        "kernel": np.tile(sums.index.to_numpy(dtype=object), 2),
+        "value": np.concatenate([share, np.asarray(speedup)]),
+        "quantity": np.array(["share", "speedup"], dtype=object).repeat(len(sums)),
+    }
+    return pd.DataFrame(
+        {**rows, "model": "amdahl", "unit": "1", "form": "consistent", "flags": 0, "label": None, "reason": None}
+    )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from profsvc.analysis.counters.arrays import Array, or_else
 from profsvc.analysis.potential.tensor_work import TENSOR_TYPES
 
 # figure -> (counter of the export that holds it, key of the catalogue)
@@ -34,24 +35,34 @@ def peaks(counters: pd.DataFrame, catalogue: Mapping[str, object] | None) -> tup
 
     ``counters`` has one row per launch and one column per counter; ``catalogue`` is the device's table of devices.toml.
     """
-    figures, origin = pd.DataFrame(index=counters.index), {}
-    for name, (counter, key) in FIGURES.items():
-        own = counters[counter].astype("float64") if counter in counters else pd.Series(np.nan, counters.index)
+    absent = np.full(len(counters), np.nan)
+
+    def listed(key: str) -> float:
         value = (catalogue or {}).get(key)
-        listed = float(value) if isinstance(value, int | float) else np.nan
-        origin[name] = "export" if own.notna().any() else "catalogue" if np.isfinite(listed) else "unknown"
-        figures[name] = own.fillna(listed)
-    if figures["sms"].isna().any() and "sms_used" in counters:
-        figures["sms"] = figures["sms"].fillna(counters["sms_used"].astype("float64"))
+        return float(value) if isinstance(value, int | float) else np.nan
+
+    def exported(counter: str) -> Array:
+        return counters[counter].to_numpy(dtype="float64", na_value=np.nan) if counter in counters else absent
+
+    figures: dict[str, Array] = {}
+    origin: dict[str, str] = {}
+    for name, (counter, key) in FIGURES.items():
+        own, value = exported(counter), listed(key)
+        origin[name] = "catalogue" if np.isfinite(value) else "unknown"
+        if not np.isnan(own).all():
+            origin[name] = "export"
+        figures[name] = or_else(own, value)
+    if np.isnan(figures["sms"]).any() and "sms_used" in counters:
+        figures["sms"] = or_else(figures["sms"], exported("sms_used"))
         origin["sms"] = "export" if origin["sms"] == "unknown" else origin["sms"]
-    rate = figures["sms"] * figures["sm_clock_hz"]
-    for kind in ("fp32", "fp64"):
-        measured = figures[f"{kind}_peak_flop_per_s"] / (2 * rate)
-        figures[f"{kind}_lanes_per_sm"] = measured.fillna(figures[f"{kind}_lanes_per_sm"])
+    with np.errstate(all="ignore"):
+        rate = figures["sms"] * figures["sm_clock_hz"]
+        for kind in ("fp32", "fp64"):
+            measured = figures[f"{kind}_peak_flop_per_s"] / (2 * rate)
+            figures[f"{kind}_lanes_per_sm"] = or_else(measured, figures[f"{kind}_lanes_per_sm"])
     for kind in TENSOR_TYPES:
-        value = (catalogue or {}).get(f"tensor_{kind}_op_per_sm_cycle")
-        of_sm = float(value) if isinstance(value, int | float) else np.nan
-        figures[f"tensor_{kind}_peak_op_per_s"] = figures[f"tensor_{kind}_peak_op_per_s"].fillna(rate * of_sm)
-    figures["sfu_per_sm"] = figures["sfu_per_sm"].fillna(16.0)
-    figures["warp_size"] = figures["warp_size"].fillna(32.0)
-    return figures, origin
+        name = f"tensor_{kind}_peak_op_per_s"
+        figures[name] = or_else(figures[name], rate * listed(f"tensor_{kind}_op_per_sm_cycle"))
+    figures["sfu_per_sm"] = or_else(figures["sfu_per_sm"], 16.0)
+    figures["warp_size"] = or_else(figures["warp_size"], 32.0)
+    return pd.DataFrame(figures, index=counters.index), origin

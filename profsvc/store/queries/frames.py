@@ -37,14 +37,24 @@ def typed_frame(rows: Sequence[Sequence[Any]], columns: Sequence[str], kinds: Ma
     """Make a frame whose types do not depend on which values are null; equal texts are one object."""
     parts = list(zip(*rows, strict=True)) or [()] * len(columns)
     once: dict[Any, Any] = {}
+    index = pd.RangeIndex(len(rows))
     series = {
-        name: pd.Series(
-            [once.setdefault(cell, cell) for cell in part] if kinds.get(name) == "text" else list(part),
-            dtype=DTYPES[kinds.get(name, "float")],
-        )
+        name: pd.Series(_typed(kinds.get(name, "float"), part, once), index, dtype=DTYPES[kinds.get(name, "float")])
         for name, part in zip(columns, parts, strict=True)
     }
-    return pd.DataFrame(series, columns=list(columns))
+    return pd.DataFrame(series, index, list(columns))
+
+
+def _typed(kind: str, cells: Sequence[Any], once: dict[Any, Any]) -> Any:
+    """Return the cells as the array that a series of their kind holds: pandas does not look for a type then."""
+    if kind == "text":
+        texts = np.empty(len(cells), dtype=object)
+        texts[:] = [once.setdefault(cell, cell) for cell in cells]
+        return texts
+    if kind == "int":
+        absent = np.array([cell is None for cell in cells], dtype=np.bool_)
+        return pd.arrays.IntegerArray(np.array([cell or 0 for cell in cells], dtype=np.int64), absent)
+    return np.array(cells, dtype=np.float64)
 
 
 def table(engine: Engine, view: str, **only: Any) -> pd.DataFrame:

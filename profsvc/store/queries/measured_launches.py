@@ -32,7 +32,7 @@ def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bo
         " ORDER BY v.launch_id"
     )
     kinds = KINDS["v1_launches_all"]
-    parts = [typed_frame((), list(kinds), kinds)]
+    parts: list[pd.DataFrame] = []
     with reading(engine) as connection:
         for upload_id in upload_ids:
             first = upload_id * IDS_PER_UPLOAD
@@ -44,7 +44,9 @@ def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bo
                 streamed = query.execution_options(stream_results=True)  # set on the connection it would stay so
                 result = connection.execute(streamed, {"upload_id": upload_id})
                 parts += [typed_frame(rows, list(kinds), kinds) for rows in result.partitions(LAUNCHES_PER_FETCH)]
-    return pd.concat(parts, ignore_index=True)
+    if not parts:
+        return typed_frame((), list(kinds), kinds)
+    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
 
 def time_without_metrics(engine: Engine, upload_id: int, launch_ids: Iterable[int]) -> float:

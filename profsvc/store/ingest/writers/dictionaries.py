@@ -12,11 +12,11 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 
 from profsvc.errors import InputError
 from profsvc.kernel_names import short_kernel_name
-from profsvc.store.connection.sql import Connection
+from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows, is_constant
 from profsvc.store.schema.tables import metadata
@@ -77,8 +77,8 @@ class Names(dict[tuple[str, ...], int]):
         super().__init__()
         # On a server the transaction of an upload never locks a name.
         self._store = store.engine if store.dialect.name == "postgresql" else store
-        self._table = metadata.tables[table]
-        self._id = next(iter(self._table.primary_key))
+        self._table = table
+        self._id = next(iter(metadata.tables[table].primary_key)).name
         self._columns = NAME_COLUMNS[table]
 
     def __missing__(self, name: tuple[str, ...]) -> int:
@@ -103,7 +103,7 @@ class Names(dict[tuple[str, ...], int]):
         return [found[name] for name in names]
 
     def _looked_up(self, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-        reject_nul(text for name in names for text in name)
+        reject_nul(cell for name in names for cell in name)
         if isinstance(self._store, Engine):
             with reading(self._store) as connection:
                 found = self._known(connection, names)
@@ -114,16 +114,18 @@ class Names(dict[tuple[str, ...], int]):
             if new := [name for name in names if name not in found]:
                 if connection.dialect.name == "postgresql":
                     new.sort()
-                columns, cells = DERIVED_COLUMNS.get(self._table.name, ((), lambda _: ()))
+                columns, cells = DERIVED_COLUMNS.get(self._table, ((), lambda _: ()))
                 rows = [(*name, *cells(name)) for name in new]
-                insert_rows(connection, self._table.name, (*self._columns, *columns), rows, known=True)
+                insert_rows(connection, self._table, (*self._columns, *columns), rows, known=True)
                 found |= self._known(connection, new)
         return found
 
     def _known(self, connection: Connection, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-        first, *_ = keys = [self._table.c[column] for column in self._columns]
-        query = select(self._id, *keys).where(first.in_(list(dict.fromkeys(name[0] for name in names))))
-        found = {tuple(name): number for number, *name in connection.execute(query)}
+        columns = ", ".join(self._columns)
+        query = f"SELECT {self._id}, {columns} FROM {self._table} WHERE {self._columns[0]} IN :first"
+        first = list(dict.fromkeys(name[0] for name in names))
+        rows = connection.execute(text(query).bindparams(bindparam("first", expanding=True)), {"first": first})
+        found = {tuple(name): number for number, *name in rows}
         return {name: found[name] for name in names if name in found}
 
 
