@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
-from profsvc.tables import TABLES, Batch, Wide, frame
+from profsvc.tables import TABLES, Batch, Wide, as_frames, frame, frame_of, numbers_of
 
 
 def without_implausible_values(batch: Batch) -> tuple[Batch, list[str]]:
@@ -24,28 +24,28 @@ def without_implausible_values(batch: Batch) -> tuple[Batch, list[str]]:
     >>> reasons, kept.tables["kernel_summaries"]["total_ns"].isna().all(), kept.tables["metrics"]["raw_text"].tolist()
     (['-5e+06 ns is implausible; the range is 0 to 3.2e+19 ns (a thousand years)'], np.True_, ['-5000000.0'])
     """
-    tables, found, reasons = dict(batch.tables), [], []
-    for name, table in batch.tables.items():
+    tables, found, reasons = dict(batch.given), [], []
+    for name, table in batch.given.items():
         if name == "metrics":
-            tables[name], said = _check_metrics(table)
+            tables[name], said = _check_metrics(frame_of(table))
             reasons += said
             continue
         for column in TABLES[name]:
             limits = _column_range(name, column.name)
             if limits is None or not column.nullable or not len(table):
                 continue
-            value = table[column.name].to_numpy(np.float64, na_value=np.nan)
+            value = numbers_of(table[column.name])
             outside = (value < limits.low) | (value > limits.high)
             if outside.any():
-                said = [limits.reason(x) for x in value[outside].tolist()]
-                found.append(_original_values(name, column.name, limits.unit, table[outside], value[outside], said))
-                tables[name] = tables[name].assign(**{column.name: table[column.name].mask(outside)})
+                said, rows = [limits.reason(x) for x in value[outside].tolist()], frame_of(table)
+                found.append(_original_values(name, column.name, limits.unit, rows[outside], value[outside], said))
+                tables[name] = frame_of(tables[name]).assign(**{column.name: rows[column.name].mask(outside)})
                 reasons += said
     if found:
-        tables["metrics"] = pd.concat([tables.get("metrics", frame("metrics", {})), *found], ignore_index=True)
-        tables["metrics"] = tables["metrics"].astype(frame("metrics", {}).dtypes.to_dict())
+        metrics = frame_of(tables.get("metrics", frame("metrics", {})))
+        tables["metrics"] = pd.concat([metrics, *found], ignore_index=True).astype(metrics.dtypes.to_dict())
     wide, said = (None, []) if batch.wide is None else _check_wide_metrics(batch.wide)
-    return replace(batch, tables=tables, wide=wide), reasons + said
+    return replace(batch, tables=as_frames(tables), wide=wide), reasons + said
 
 
 def _column_range(table: str, column: str) -> specs.PlausibleRange | None:

@@ -169,7 +169,7 @@ def _checked(batches: Iterator[Batch], notes: LineNotes) -> Iterator[Batch]:
     """Check each table, and complete the line counts with the lines that the reader did not see."""
     lines = LineCompletion(notes)
     for batch in batches:
-        for name, table in batch.tables.items():
+        for name, table in batch.given.items():
             check(name, table)
         if batch.wide is not None:
             check_wide(batch.wide)

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from profsvc.errors import counted
-from profsvc.tables import Batch
+from profsvc.tables import Batch, frame_of
 
 # What is about other rows, and nothing by itself.
 _SUPPORTING_TABLES = {"rejects", "sensors", "samples"}
@@ -29,12 +31,12 @@ class Content:
 
     def seen(self, batch: Batch) -> Batch:
         """Take note of a batch and return it."""
-        for name, table in batch.tables.items():
+        for name, table in batch.given.items():
             self.others += 0 if name in _SUPPORTING_TABLES else len(table)
             if name == "samples":
-                self.values += int(table["value"].notna().sum())
+                self.values += int(np.count_nonzero(~np.isnan(np.asarray(table["value"]))))
             if name in ("samples", "rejects") and len(table) and not self.first_reason and not self.values:
-                line, reason = table[["line", "reason"]].iloc[0]
+                line, reason = frame_of(table)[["line", "reason"]].iloc[0]
                 self.first_reason = f"line {line}: {reason}"
         return batch
 

@@ -17,7 +17,7 @@ from profsvc.pipeline.content import Content
 from profsvc.pipeline.import_result import ImportResult
 from profsvc.pipeline.reading_options import ReadOptions
 from profsvc.specs.files.formats import PHASE_MARKS
-from profsvc.tables import Batch
+from profsvc.tables import Batch, as_frames, frame_of
 
 
 def read_batches(stream: BinaryIO, how: ReadOptions, verdict: ImportResult) -> Iterator[Batch]:
@@ -29,20 +29,20 @@ def read_batches(stream: BinaryIO, how: ReadOptions, verdict: ImportResult) -> I
     for read in _count_batches(verdict, map(content.seen, batches)):
         batch, unlikely = without_implausible_values(read)
         verdict.implausible += unlikely
-        tables = dict(batch.tables)
+        tables = dict(batch.given)
         if "samples" in tables and (zone is not None or how.offset_s):
-            tables["samples"] = samples_in_utc(tables["samples"], zone, how.offset_s)
+            tables["samples"] = samples_in_utc(frame_of(tables["samples"]), zone, how.offset_s)
         if "sensors" in tables and positions:
-            tables["sensors"] = with_positions(tables["sensors"], positions)
+            tables["sensors"] = with_positions(frame_of(tables["sensors"]), positions)
         facts = dict(batch.facts)
         if "ranges" in tables and reader.NAME == PHASE_MARKS:
             local = zone if facts["clock"] == LOCAL else None
             if local or facts["clock"] == UTC:  # else the clock stays the file's own, as that of samples does
-                tables["ranges"] = ranges_in_utc(tables["ranges"], local, how.offset_s)
+                tables["ranges"] = ranges_in_utc(frame_of(tables["ranges"]), local, how.offset_s)
                 facts["clock"] = UTC
         on_clock = {"samples", "sensors"} & set(tables) or reader.NAME == PHASE_MARKS
         about = {name: text for name, text in said.items() if name == "reader" or on_clock}
-        yield replace(batch, tables=tables, facts={**facts, **about})
+        yield replace(batch, tables=as_frames(tables), facts={**facts, **about})
     if why := content.emptiness(verdict):
         raise InputError(why)
     if verdict.implausible:
@@ -64,15 +64,15 @@ def _count_batches(verdict: ImportResult, batches: Iterator[Batch]) -> Iterator[
         verdict.lines_stored += batch.lines_stored
         verdict.lines_skipped += batch.lines_skipped
         verdict.lines_rejected += batch.lines_rejected
-        verdict.launches += len(batch.tables.get("launches", ()))
-        verdict.metrics += len(batch.tables.get("metrics", ()))
+        verdict.launches += len(batch.given.get("launches", ()))
+        verdict.metrics += len(batch.given.get("metrics", ()))
         verdict.metrics += 0 if batch.wide is None else int(batch.wide.collected.sum())
-        verdict.samples += len(batch.tables.get("samples", ()))
+        verdict.samples += len(batch.given.get("samples", ()))
         if verdict.format == PHASE_MARKS:
-            verdict.phases += len(batch.tables.get("ranges", ()))
-        if "sensors" in batch.tables:
+            verdict.phases += len(batch.given.get("ranges", ()))
+        if "sensors" in batch.given:
             verdict.warnings += _sensor_warnings(batch.tables["sensors"])
-        if "characterizations" in batch.tables:
+        if "characterizations" in batch.given:
             verdict.characterized.update(batch.tables["characterizations"]["device"])
         verdict.facts.update(batch.facts)
         verdict.message = batch.message or verdict.message

@@ -1,3 +1,12 @@
+from .column_tables import (
+    CodedTexts as CodedTexts,
+    ColumnTable as ColumnTable,
+    Table as Table,
+    as_frames as as_frames,
+    frame_of as frame_of,
+    nulls as nulls,
+    numbers_of as numbers_of,
+)
 from .frames import (
     WideColumns as WideColumns,
     Wide as Wide,

@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from profsvc.errors import DomainError
+from profsvc.tables.column_tables import ColumnTable, Table, as_given, full_column
 from profsvc.tables.schemas import DTYPES, TABLES
 
+T = TypeVar("T", pd.DataFrame, ColumnTable, Table)
 _CHECKED_AS = "_checked_as"
 """The attribute of a frame that was found to be a tidy table, with its name."""
 
@@ -80,6 +82,11 @@ class Batch:
     message: str = ""
     wide: Wide | None = None
 
+    @property
+    def given(self) -> Mapping[str, Table]:
+        """The tables as the reader gave them: long ones as whole columns, of which no frame was made."""
+        return as_given(self.tables)
+
 
 def frame(name: str, rows: Mapping[str, Sequence[object]]) -> pd.DataFrame:
     """Make a tidy table of ``rows`` (column name to values); columns not given are null.
@@ -104,40 +111,31 @@ def frame_of_arrays(name: str, length: int, columns: Mapping[str, Any]) -> pd.Da
     >>> table["line"].tolist(), bool(table["time_ns"].isna().all())
     ([1, 2], True)
     """
-    index = pd.RangeIndex(length)
-    cells = {column.name: _array(column.kind, index, columns.get(column.name)) for column in TABLES[name]}
-    return pd.DataFrame(cells, index, copy=False)
+    return ColumnTable(name, length, columns).frame
 
 
 def _given(kind: str, index: pd.RangeIndex, values: list[object]) -> Any:
     length, kinds = len(index), set(map(type, values))
     if len(values) in (0, length) and kinds <= {NoneType}:
-        return _array(kind, index, None)
+        if kind == "text":
+            return pd.Series(np.full(length, None, object), index, dtype=object, copy=False)
+        return full_column(kind, length, None)
     if kind == "float" and len(values) == length and kinds <= {float, NoneType}:
         return np.array(values, np.float64)
     if kind == "int" and len(values) == length and kinds == {int}:
         return pd.arrays.IntegerArray(np.array(values, np.int64), np.zeros(length, np.bool_))
     if kind == "text" and len(values) == length:
-        return _array(kind, index, np.array([*values, None], object)[:-1])
+        return pd.Series(np.array([*values, None], object)[:-1], index, dtype=object, copy=False)
     return pd.Series(values, dtype=DTYPES[kind], index=index)
 
 
-def _array(kind: str, index: pd.RangeIndex, given: Any) -> Any:
-    if kind == "int":
-        if isinstance(given, np.ndarray):
-            return pd.arrays.IntegerArray(given, np.zeros(len(index), np.bool_))
-        if isinstance(given, pd.arrays.IntegerArray):
-            return given
-        return pd.arrays.IntegerArray(np.full(len(index), given or 0, np.int64), np.full(len(index), given is None))
-    if kind == "text":
-        # One cell stands for all rows where they are alike: no row of it can be written.
-        texts = given if isinstance(given, np.ndarray) else np.broadcast_to(np.array([given], object), len(index))
-        return pd.Series(texts, index, dtype=object, copy=False)
-    return given if isinstance(given, np.ndarray) else np.full(len(index), np.nan if given is None else given)
-
-
-def check(name: str, table: pd.DataFrame) -> pd.DataFrame:
+def check(name: str, table: T) -> T:
     """Return ``table`` unchanged if it is a tidy table ``name``; raise `DomainError` otherwise."""
+    if isinstance(table, ColumnTable):
+        if table.name != name:
+            raise DomainError(f"a table {table.name!r} is given as {name!r}")
+        table.check()
+        return table
     # A frame that was checked is not changed in place: what does change it makes another.
     if table.__dict__.get(_CHECKED_AS) == name:
         return table

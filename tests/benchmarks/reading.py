@@ -46,7 +46,7 @@ OURS = """
 _, batches = formats.read(open(path, "rb"))
 rows = 0
 for batch in batches:
-    rows += sum(len(table) for table in batch.tables.values())
+    rows += sum(len(table) for table in batch.given.values())
 assert rows
 """
 CSV_PEER = """

@@ -156,7 +156,7 @@ def is_empty(texts: pa.StringArray) -> bool:
 
 def cells_at(column: Any, where: Int64s | None) -> Any:
     """Return some rows of a column; all rows if ``where`` is None."""
-    return column if where is None else column[where]
+    return column if where is None else column.take(where)
 
 
 def object_column(distinct: Sequence[object], codes: Codes) -> Objects:

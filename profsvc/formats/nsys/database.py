@@ -20,7 +20,7 @@ from profsvc.formats.nsys.layouts import TOOL
 from profsvc.formats.parsing.embedded_tables import Rows
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.sqlite_file import Database, Row, open_database
-from profsvc.tables import Batch, Wide, frame_of_arrays
+from profsvc.tables import Batch, ColumnTable, Wide
 
 NAME = "nsys-sqlite"
 
@@ -128,7 +128,7 @@ def _block_batches(part: ParsedRows, count: int, line: int, rows: Rows) -> Itera
         rows.launches += length
     rows.ledger.stored += length
     rows.ledger.skipped += count - length
-    yield rows.ledger.batch({part.table: frame_of_arrays(part.table, length, part.columns)}, wide=wide)
+    yield rows.ledger.batch({part.table: ColumnTable(part.table, length, part.columns)}, wide=wide)
 
 
 def _record(table: str, take: RowReader, row: Row, names: NameTables, line: int, rows: Rows) -> Record:

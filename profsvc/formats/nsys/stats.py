@@ -16,7 +16,7 @@ from profsvc.formats.parsing.head import header_lines
 from profsvc.formats.parsing.numbers import Evidence
 from profsvc.formats.parsing.records import SKIP, Record, split_cells
 from profsvc.formats.parsing.stream import Text
-from profsvc.tables import Batch, Wide, frame_of_arrays
+from profsvc.tables import Batch, ColumnTable, Table, Wide
 
 NAME = "nsys-stats"
 
@@ -91,7 +91,8 @@ class _Reader:
         assert plan is not None
         if rows.count:
             yield rows.batch()
-        tables, wide = {}, None
+        tables: dict[str, Table] = {}
+        wide = None
         for name, columns in part.tables.items():
             columns["line"] = columns["line"] + self.line
             if name == "launches":
@@ -100,7 +101,7 @@ class _Reader:
                     letters, bounds, values = part.metrics
                     wide = Wide(plan.wide, rows.launches, columns["line"], letters, bounds, values)
                 rows.launches += len(columns["line"])
-            tables[name] = frame_of_arrays(name, len(columns["line"]), columns)
+            tables[name] = ColumnTable(name, len(columns["line"]), columns)
         self.scanner.passed()
         self.line += part.rows
         self.reports.stored += part.rows

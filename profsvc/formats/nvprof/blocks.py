@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from profsvc.formats.columnar.arrow_columns import NullableInts
-from profsvc.formats.columnar.csv_columns import cells_at, object_column
+from profsvc.formats.columnar.csv_columns import Codes, cells_at
 from profsvc.formats.columnar.line_blocks import Block, Columns, IrregularBlockError, require_plain
 from profsvc.formats.nvprof.arrow_rows import ArrowRows
 from profsvc.formats.nvprof.column_plan import AXES, SIZE_COLUMNS, ColumnPlan
@@ -24,6 +23,7 @@ from profsvc.formats.nvprof.lines import parse_device
 from profsvc.formats.nvprof.split_rows import SplitRows
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.formats.splitter import rows as splitter
+from profsvc.tables import CodedTexts, nulls
 
 _COPY = re.compile(r"\[CUDA (?:memcpy )?(.+)\]")
 
@@ -67,12 +67,12 @@ class _Cells:
         """Return a column of sizes in bytes; None if the table lacks it."""
         return self._array(self.split.size(column)) if self.plan.has(column) else None
 
-    def texts(self, column: str, meaning: Callable[[str], object]) -> npt.NDArray[np.object_] | None:
+    def texts(self, column: str, meaning: Callable[[str], str | None]) -> CodedTexts | None:
         """Return a column with ``meaning`` applied to its texts; None if the table lacks it."""
         if not self.plan.has(column):
             return None
         texts, codes = self.split.texts(column)
-        return object_column([meaning(text) for text in texts], cells_at(codes, self.where))
+        return CodedTexts.from_meanings(cells_at(codes, self.where), [meaning(text) for text in texts])
 
     def _device_indexes(self) -> pd.arrays.IntegerArray | None:
         if not self.plan.has("Device"):
@@ -113,9 +113,10 @@ def _parse_columns(split: SplitRows | ArrowRows, plan: ColumnPlan) -> ParsedRows
     nothing = np.zeros(split.rows, np.bool_)
     is_copy = split.is_copy()
     is_launch = split.whole("Grid X").known & ~is_copy if plan.has("Grid X") else nothing
-    has_device = _Cells(split, plan, None).texts("Device", bool)
     is_call = ~is_copy & ~is_launch
-    require_plain(has_device is None or not bool(has_device[is_call].any()))
+    if plan.has("Device") and is_call.any():
+        texts, codes = split.texts("Device")
+        require_plain(not any(texts[code] for code in _distinct(codes[is_call])))
     tables = {}
     for name, flags in (("launches", is_launch), ("transfers", is_copy), ("api_calls", is_call)):
         if flags.any():
@@ -123,6 +124,11 @@ def _parse_columns(split: SplitRows | ArrowRows, plan: ColumnPlan) -> ParsedRows
             tables[name] = cells.common() | _ROWS[name](cells)
     devices = split.texts("Device")[0] if plan.has("Device") else []
     return ParsedRows(split.rows, tables, [device for device in devices if device])
+
+
+def _distinct(codes: Codes) -> list[int]:
+    """Return the codes that occur."""
+    return list(np.flatnonzero(np.bincount(codes)).tolist())
 
 
 def _correlations(cells: _Cells, strict: bool) -> pd.arrays.IntegerArray:
@@ -140,14 +146,14 @@ def _correlations(cells: _Cells, strict: bool) -> pd.arrays.IntegerArray:
 def _launches(cells: _Cells) -> Columns:
     require_plain(all(cells.plan.has(axis) for axis in AXES))
     sizes = {axis.replace(" ", "_").lower(): cells.whole(axis) for axis in AXES}
-    require_plain(not any(column is None or column.isna().any() for column in sizes.values()))
+    require_plain(not any(column is None or nulls(column).any() for column in sizes.values()))
     kernels, codes = cells.kernels()
     # A name that looks like a call keeps its number, which is then not the number of the launch.
-    require_plain(not any(kernels[code].endswith("])") for code in np.unique(codes).tolist()))
+    require_plain(not any(kernels[code].endswith("])") for code in _distinct(codes)))
     return {
         **sizes,
         **cells.place(),
-        "kernel": object_column(kernels, codes),
+        "kernel": CodedTexts(codes, kernels),
         "correlation_id": _correlations(cells, strict=True),
         "registers_per_thread": cells.whole("Registers Per Thread"),
         **{SIZE_COLUMNS[column]: cells.size(column) for column in ("Static SMem", "Dynamic SMem")},
@@ -157,10 +163,10 @@ def _launches(cells: _Cells) -> Columns:
 def _transfers(cells: _Cells) -> Columns:
     names, codes = cells.kernels()
     kinds = [match[1] if (match := _COPY.fullmatch(name)) else None for name in names]
-    require_plain(all(kinds[code] for code in np.unique(codes).tolist()))
+    require_plain(all(kinds[code] for code in _distinct(codes)))
     return {
         **cells.place(),
-        "kind": object_column(kinds, codes),
+        "kind": CodedTexts.from_meanings(codes, kinds),
         "bytes": cells.size("Size"),
         "source_memory": cells.texts("SrcMemType", lambda text: text or None),
         "target_memory": cells.texts("DstMemType", lambda text: text or None),

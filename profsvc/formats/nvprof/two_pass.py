@@ -20,7 +20,7 @@ from profsvc.formats.nvprof.values import REPLAY_WARNING, MemcpyUnits, Values, s
 from profsvc.formats.parsing.numbers import DOT_MARKS_DECIMALS, Evidence, NumberFormat
 from profsvc.formats.parsing.records import REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.stream import Text
-from profsvc.tables import Batch, frame_of_arrays
+from profsvc.tables import Batch, ColumnTable, Table
 
 BATCH_ROWS = 10_000
 # A few blocks are in memory at once, each with several copies of its columns; more rows a block cost less each.
@@ -177,7 +177,7 @@ class _Reader:
             self._record(record)
         if self.page.size:
             yield self.ledger.batch(self.page.take())
-        tables = {}
+        tables: dict[str, Table] = {}
         for name, columns in part.tables.items():
             rows = len(columns["line"])
             columns["line"] = columns["line"] + self.line
@@ -186,7 +186,7 @@ class _Reader:
                 columns["launch_index"] = np.arange(rows) + self.page.launches
                 columns["process_name"] = layout.process_name
                 self.page.launches += rows
-            tables[name] = frame_of_arrays(name, rows, columns)
+            tables[name] = ColumnTable(name, rows, columns)
         self.page.note(layout, part.devices, part.rows)
         self.ledger.stored += part.rows
         self.line += part.rows

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import pandas as pd
-
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, SKIP, UNITS, Record
 from profsvc.formats.parsing.stream import Text
-from profsvc.tables import Batch, Wide, frame
+from profsvc.tables import Batch, Table, Wide, as_frames, frame
 
 MAX_BATCH_REJECTS = 1000
 
@@ -50,7 +48,7 @@ class Ledger:
 
     def batch(
         self,
-        tables: dict[str, pd.DataFrame],
+        tables: Mapping[str, Table],
         facts: Mapping[str, str] | None = None,
         message: str = "",
         wide: Wide | None = None,
@@ -65,7 +63,7 @@ class Ledger:
                 "text": [row.text for row in rows],
             }
             tables = {**tables, "rejects": frame("rejects", columns)}
-        batch = Batch(tables, self.stored, self.skipped, self.rejected, facts or {}, message, wide)
+        batch = Batch(as_frames(tables), self.stored, self.skipped, self.rejected, facts or {}, message, wide)
         self.stored = self.skipped = self.rejected = 0
         self.rejects = []
         return batch
@@ -76,7 +74,7 @@ def with_table(batch: Batch, name: str, rows: Sequence[Mapping[str, object]]) ->
     if not rows:
         return batch
     added = frame(name, {column: [row[column] for row in rows] for column in rows[0]})
-    return replace(batch, tables={**batch.tables, name: added})
+    return replace(batch, tables=as_frames({**batch.given, name: added}))
 
 
 def numbered_lines(text: Text) -> Iterator[tuple[int, str]]:

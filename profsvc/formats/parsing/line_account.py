@@ -27,7 +27,7 @@ class LineCompletion:
         """Return a batch with the line numbers of the file, and without its message, which is repeated at the end."""
         self.lines += batch.lines_stored + batch.lines_skipped + batch.lines_rejected
         self.message = batch.message or self.message
-        if (rejects := batch.tables.get("rejects")) is not None and len(rejects):
+        if "rejects" in batch.given and len(rejects := batch.tables["rejects"]):
             self.rejected_to = max(self.rejected_to, int((rejects["line"] + rejects["lines"]).max()) - 1)
             self.rejected_to = max(self.rejected_to, int(rejects["line"].max()))
         batch = replace(batch, message="") if batch.message else batch

@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, cast
 
-import pandas as pd
-
 from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.copy_kinds import parse_transfer
 from profsvc.formats.parsing.embedded_tables import LineAccount, Rows
@@ -21,7 +19,7 @@ from profsvc.formats.pytorch.event_blocks import ParsedEvents, parse
 from profsvc.formats.pytorch.events import COUNTERS, KINDS, Event, counters_of, is_ignored, metrics_of
 from profsvc.formats.pytorch.malformed_events import UnreadableEvent
 from profsvc.formats.rocm import rocprof_v1_tables
-from profsvc.tables import Batch, frame_of_arrays
+from profsvc.tables import Batch, ColumnTable, Table
 
 NAME = "kineto"
 
@@ -165,15 +163,15 @@ class _TraceReader:
     def _date(self, first: int, last: int) -> None:
         self.since_1970 = self.since_1970 and first >= MIN_EPOCH_S * SECOND and last < MAX_EPOCH_S * SECOND
 
-    def add_block(self, part: ParsedEvents, line: int) -> dict[str, pd.DataFrame]:
+    def add_block(self, part: ParsedEvents, line: int) -> dict[str, Table]:
         """Add a block of events that begins on ``line``; return its tables."""
-        tables = {}
+        tables: dict[str, Table] = {}
         self.passed.update(part.passed)
         for name, columns in part.tables.items():
             columns["line"] = columns["line"] + line
             if "launch_index" in columns:
                 columns["launch_index"] = columns["launch_index"] + self.rows.launches
-            tables[name] = frame_of_arrays(name, len(columns["line"]), columns)
+            tables[name] = ColumnTable(name, len(columns["line"]), columns)
             if "start_ns" in columns:
                 starts = columns["start_ns"]
                 self.taken += len(starts)

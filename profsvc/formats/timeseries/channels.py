@@ -15,7 +15,7 @@ import pandas as pd
 from profsvc.errors import counted
 from profsvc.formats.parsing.timestamps import UTC, Flags, Int64s
 from profsvc.formats.timeseries.columns import Column, Floats, Objects
-from profsvc.tables import frame, frame_of_arrays
+from profsvc.tables import ColumnTable, Table, frame
 
 MEASURED = {"power", "energy", "temperature", "clock", "utilization", "voltage", "current"}
 # Quantities printed with so many digits that a repeated value means that the sensor has not updated.
@@ -187,7 +187,7 @@ class Sensors:
         channel.see(readings, clock)
         self.readings += len(readings.values)
 
-    def take(self, clock: str | None) -> dict[str, pd.DataFrame]:
+    def take(self, clock: str | None) -> dict[str, Table]:
         """Return and remove the gathered samples; ``clock`` is the clock of their timestamps."""
         parts, self._parts = self._parts, []
         self._clocks = {}
@@ -211,7 +211,7 @@ class Sensors:
             "reason": reasons,
             "line": np.concatenate([readings.lines for readings in every]),
         }
-        return {"samples": frame_of_arrays("samples", sum(sizes), columns)}
+        return {"samples": ColumnTable("samples", sum(sizes), columns)}
 
     def table(self) -> dict[str, pd.DataFrame]:
         """Return the table of sensors, after the last sample."""

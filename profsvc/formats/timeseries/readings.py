@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.errors import BrokenInputError
@@ -14,6 +13,7 @@ from profsvc.formats.timeseries.channels import Readings, Sensors, SensorState
 from profsvc.formats.timeseries.columns import Column
 from profsvc.formats.timeseries.dates import ELAPSED, Stamp
 from profsvc.formats.timeseries.labels import ABSOLUTE_ZERO, MAX_SHOWN_CHARS, Channel, letters_of_name
+from profsvc.tables import Table
 
 BATCH_READINGS = 120_000
 # The time to sort readings grows with the square of the number of channels.
@@ -162,7 +162,7 @@ class Rows:
         """Whether there are enough readings for a batch."""
         return len(self._cells) + self._at_once >= BATCH_READINGS or len(self._rows) >= BATCH_READINGS
 
-    def take(self) -> dict[str, pd.DataFrame]:
+    def take(self) -> dict[str, Table]:
         """Return and remove the gathered samples."""
         self._gather()
         self._at_once = 0
@@ -187,7 +187,7 @@ class Rows:
                         self.sensors.add(self._sensor(one, n), readings.part(run))
         self._rows, self._cells, self._owners, self._sizes = [], [], [], []
 
-    def last(self) -> dict[str, pd.DataFrame]:
+    def last(self) -> dict[str, Table]:
         """Return the remaining samples, and the sensors, whose data-quality warnings are now complete."""
         tables = self.take()
         for n, one in enumerate(self.channels):

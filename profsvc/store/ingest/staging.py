@@ -26,6 +26,7 @@ from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_ro
 from profsvc.store.ingest.writers.postgres_copy import copy_columns
 from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
 from profsvc.store.schema.tables import metadata
+from profsvc.tables import CodedTexts
 
 # Long tables: an ascending key, numbers, and possibly texts that are nearly always null.
 PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")
@@ -155,6 +156,8 @@ def _numbers(column: Any) -> Column | None:
         column = column.array
     if isinstance(column, pd.arrays.IntegerArray):
         return integer_arrays(column)
+    if isinstance(column, CodedTexts):
+        return None if (column.codes >= 0).any() else _nulls(len(column))
     array = np.asarray(column)
     if array.dtype == object:
         return _nulls(len(array)) if (object_ids(array) == id(None)).all() else None

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
@@ -44,7 +43,7 @@ from profsvc.store.ingest.writers.wide_metrics import first_without_launch
 from profsvc.store.ingest.writers.writer_thread import in_writer_thread, statement_canceller
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
-from profsvc.tables import Batch, check, check_wide
+from profsvc.tables import Batch, Table, check, check_wide, frame_of
 
 PrepareStore = Callable[[Connection], None]
 CompleteRun = Callable[[int], object]
@@ -92,7 +91,7 @@ def write_upload(
 
 def _rows(batch: Batch) -> int:
     cells = 0 if batch.wide is None else batch.wide.values.size
-    return sum(map(len, batch.tables.values())) + cells // ESTIMATED_CELLS_PER_ROW
+    return sum(map(len, batch.given.values())) + cells // ESTIMATED_CELLS_PER_ROW
 
 
 def _leading_batches(batches: Iterator[Batch]) -> list[Batch]:
@@ -239,7 +238,7 @@ class _Upload:
 
     def add(self, batch: Batch) -> None:
         """Write the tables of a batch and sum up its line counts."""
-        tables = {name: check(name, table) for name, table in batch.tables.items()}
+        tables = {name: check(name, table) for name, table in batch.given.items()}
         for name in sorted(tables, key=lambda name: name != "launches"):  # rules refer to launches
             if len(tables[name]):
                 self._note(name, tables[name])
@@ -252,9 +251,9 @@ class _Upload:
         self.facts.update(batch.facts)
         self.message = batch.message or self.message
 
-    def _note(self, name: str, table: pd.DataFrame) -> None:
+    def _note(self, name: str, table: Table) -> None:
         if name == "rejects":
-            self.lines_in_rejects += int(table["lines"].sum())
+            self.lines_in_rejects += int(frame_of(table)["lines"].sum())
         if "launch_index" not in table:
             return
         indexes = integer_arrays(table["launch_index"])
@@ -266,7 +265,7 @@ class _Upload:
             self.highest_launch = max(self.highest_launch, highest)
             self.launches += len(table)
             self.timeline.add(table)
-            durations = table["duration_ns"].to_numpy()
+            durations = np.asarray(table["duration_ns"])
             if not np.isnan(durations).all():
                 self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(np.nansum(durations))
 

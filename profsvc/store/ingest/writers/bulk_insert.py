@@ -11,6 +11,7 @@ import pandas as pd
 from profsvc.store.connection.sql import Connection, text
 from profsvc.store.ingest.writers.postgres_copy import copy_columns
 from profsvc.store.schema.tables import metadata
+from profsvc.tables import CodedTexts
 
 # The placeholder for a value in a statement, per driver.
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
@@ -36,14 +37,18 @@ def object_ids(texts: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     return np.frombuffer(texts.tobytes(), np.intp)
 
 
-def factorize(column: "pd.Series[Any] | pd.api.extensions.ExtensionArray") -> tuple[npt.NDArray[np.intp], list[Any]]:
-    """Return the code of each cell, -1 for null, and the distinct texts.
+def factorize(
+    column: "pd.Series[Any] | pd.api.extensions.ExtensionArray | npt.NDArray[Any] | CodedTexts",
+) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """Return the code of each cell, -1 for null, and the distinct texts in the order of their codes.
 
     Readers use the same object for equal texts, so hardly any text needs to be compared.
 
     >>> factorize(pd.Series(["b", None, "a", "b"]).astype(object))
     (array([ 0, -1,  1,  0]), ['b', 'a'])
     """
+    if isinstance(column, CodedTexts):
+        return _distinct_texts(column)
     texts: npt.NDArray[np.object_] = np.asarray(column, dtype=object)
     if not any(texts.strides) and len(texts):  # one cell that represents all
         missing = texts[0] is None
@@ -55,6 +60,20 @@ def factorize(column: "pd.Series[Any] | pd.api.extensions.ExtensionArray") -> tu
     first[codes[::-1]] = np.arange(len(texts))[::-1]
     numbers, distinct = pd.factorize(texts[first])
     return numbers[codes], list(distinct)
+
+
+def _distinct_texts(column: CodedTexts) -> tuple[npt.NDArray[np.intp], list[str]]:
+    """Return codes of distinct texts that occur, from those of texts of which some may repeat or not occur."""
+    codes = column.codes.astype(np.intp, copy=False)
+    if len(codes) and not any(codes.strides):  # one cell that represents all
+        return codes, list(column.texts)
+    present = np.bincount(codes + 1, minlength=len(column.texts) + 1)[1:] > 0
+    numbers: dict[str, int] = {}
+    own = [numbers.setdefault(text, len(numbers)) if there else -1
+           for text, there in zip(column.texts, present.tolist(), strict=True)]  # fmt: skip
+    if own == list(range(len(own))):
+        return codes, list(column.texts)
+    return np.array([*own, -1])[codes], list(numbers)
 
 
 def factorize_numbers(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -90,6 +109,8 @@ def values(column: Any) -> list[Any]:
     """
     if isinstance(column, list | range):
         return list(column)
+    if isinstance(column, CodedTexts):
+        return list(np.asarray(column).tolist())
     if not isinstance(column, pd.Series):
         column = pd.Series(column)
     if not column.hasnans:

@@ -21,6 +21,7 @@ from profsvc.store.ingest.writers.source_lines import SourceLines
 from profsvc.store.ingest.writers.transfer_totals import TransferTotals
 from profsvc.store.ingest.writers.wide_metrics import WideCells
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.tables import ColumnTable, Table, frame_of, nulls
 
 PLAIN_LAUNCH = (
     *("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes", "start_ns", "duration_ns"),
@@ -88,12 +89,14 @@ class Encoder:
         self.launches = LaunchTotals()
         self.wide = WideCells(store, sink, self.first, self.names, self._metrics)
 
-    def write(self, name: str, table: pd.DataFrame) -> None:
+    def write(self, name: str, table: Table) -> None:
         """Write a tidy table of a batch."""
         if name in EVENTS:
-            self._events(name, table)
+            self._events(name, _as_columns(name, table))
+        elif name in ("launches", "samples"):
+            getattr(self, f"_{name}")(_as_columns(name, table))
         else:
-            getattr(self, f"_{name}")(table)
+            getattr(self, f"_{name}")(frame_of(table))
 
     def _next_items(self, name: str, count: int) -> range:
         begin = self.items[name]
@@ -105,7 +108,7 @@ class Encoder:
         codes, distinct = factorize(column)
         return _nullable(self.names[names].numbers([(name, *rest) for name in distinct]), codes)
 
-    def _texts(self, column: "pd.Series[Any]") -> Numbers:
+    def _texts(self, column: Any) -> Numbers:
         return self._numbers("texts", column)
 
     def _tuples(self, names: str, *columns: "pd.Series[Any]") -> list[int]:
@@ -118,7 +121,7 @@ class Encoder:
     def _refs(self, column: "pd.Series[Any]") -> list[int]:
         return [self.first if index is None else self.first + index + 1 for index in values(column)]
 
-    def _events(self, name: str, table: pd.DataFrame) -> None:
+    def _events(self, name: str, table: ColumnTable) -> None:
         key, texts, plain = EVENTS[name]
         items = self._next_items(name, len(table))
         if items.stop >= IDS_PER_UPLOAD:
@@ -131,22 +134,23 @@ class Encoder:
             self.copying_device = self.copying_device or _first(devices)
             self.transfers.add(columns["kind_id"], table["duration_ns"], table["bytes"])
         elif name == "kernel_summaries":
-            is_kernel = table["category"] == "kernel"
-            columns["kernel_id"] = self._numbers("kernels", table["kernel"].where(is_kernel, None))
-            columns["name_id"] = self._texts(table["kernel"].mask(is_kernel, None))
+            names, is_kernel = pd.Series(np.asarray(table["kernel"])), np.asarray(table["category"]) == "kernel"
+            columns["kernel_id"] = self._numbers("kernels", names.where(is_kernel, None))
+            columns["name_id"] = self._texts(names.mask(is_kernel, None))
         self.sink.write(name, columns)
 
-    def _device_names(self, table: "pd.DataFrame | Columns") -> Any:
-        return table["device"] if self.device is None else pd.Series(table["device"]).fillna(self.device)
+    def _device_names(self, table: "ColumnTable | Columns") -> Any:
+        names = table["device"]
+        return names if self.device is None else np.where(nulls(names), self.device, np.asarray(names))
 
     def _sensors(self, table: pd.DataFrame) -> None:
         self.sensors.write_sensors(table)
 
-    def _samples(self, table: pd.DataFrame) -> None:
+    def _samples(self, table: ColumnTable) -> None:
         self.sensors.write_samples(table, self._texts(table["reason"]))
 
-    def _launches(self, table: pd.DataFrame) -> None:
-        given: Columns = {str(name): column.array for name, column in table.items()}
+    def _launches(self, table: ColumnTable) -> None:
+        given: Columns = dict(table.columns)
         devices = self._devices(given)
         self.first_device = self.first_device or _first(devices)
         known = integer_arrays(devices)
@@ -156,7 +160,7 @@ class Encoder:
         for name, names, column in OWN_NAMES:
             given[name] = self._numbers(names, given[column])
         launch_ids = integer_arrays(given["launch_index"]).values + (self.first + 1)
-        kernel_ids, durations = integer_arrays(given["kernel_id"]).values, given["duration_ns"].to_numpy()
+        kernel_ids, durations = integer_arrays(given["kernel_id"]).values, given["duration_ns"]
         self.totals.add(kernel_ids, durations)
         self.listed.add(launch_ids, kernel_ids, durations)
         ids = {
@@ -236,6 +240,10 @@ class Encoder:
             **{name: table[name] for name in ("device", "quantity", "x", "y", "unit", "method", "line")},
         }
         self.sink.write("characterizations", columns)
+
+
+def _as_columns(name: str, table: Table) -> ColumnTable:
+    return table if isinstance(table, ColumnTable) else ColumnTable.of_frame(name, table)
 
 
 def _nullable(numbers: Sequence[int | None], codes: "npt.NDArray[np.integer]") -> Numbers:

@@ -15,6 +15,7 @@ from sqlalchemy import BigInteger, Double, Integer, SmallInteger, Text
 from profsvc.errors import DomainError
 from profsvc.store.connection.sql import Connection
 from profsvc.store.schema.tables import metadata
+from profsvc.tables import CodedTexts
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -99,9 +100,15 @@ def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarra
     return values.astype(dtype, copy=False), None if there is None or there.all() else there
 
 
-def _texts(column: Sequence[str | None]) -> Field:
+def _texts(column: "Sequence[str | None] | CodedTexts") -> Field:
     """Return texts as bytes; equal texts share one object."""
-    codes, distinct = pd.factorize(np.asarray(column, dtype=object))
+    codes: Any
+    distinct: Sequence[str]
+    if isinstance(column, CodedTexts):
+        codes, distinct = column.codes, column.texts
+    else:
+        codes, found = pd.factorize(np.asarray(column, dtype=object))
+        distinct = list(found)
     coded = np.empty(len(distinct) + 1, object)  # the code -1 refers to the last entry, which is null
     coded[:-1] = [text.encode() for text in distinct]
     coded[-1] = b""

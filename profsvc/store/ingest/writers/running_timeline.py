@@ -5,11 +5,11 @@ database makes; the sums of one file are kept then.
 """
 
 import numpy as np
-import pandas as pd
 
 from profsvc.analysis.launches.timeline import Timeline, append_launches, is_in_order
 from profsvc.store.connection.sql import Connection, text
 from profsvc.store.ingest.writers.bulk_insert import integer_arrays
+from profsvc.tables import Table
 
 
 class RunningTimeline:
@@ -20,11 +20,11 @@ class RunningTimeline:
         self.line: Timeline | None = None
         self.in_order = True
 
-    def add(self, launches: pd.DataFrame) -> None:
+    def add(self, launches: Table) -> None:
         """Put the launches of a batch behind those before."""
         if not self.in_order:
             return
-        begun, duration = integer_arrays(launches["start_ns"]), launches["duration_ns"].to_numpy()
+        begun, duration = integer_arrays(launches["start_ns"]), np.asarray(launches["duration_ns"])
         timed = ~begun.missing & ~np.isnan(duration)
         start = begun.values
         if not timed.all():

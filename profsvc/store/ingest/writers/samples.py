@@ -15,6 +15,7 @@ from profsvc.store.ingest.staging import Sink
 from profsvc.store.ingest.writers.bulk_insert import IntegerArrays, integer_arrays, values
 from profsvc.store.ingest.writers.dictionaries import reject_nul
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.tables import ColumnTable
 
 SENSOR_COLUMNS = ("quantity", "name", "unit", "gpu_index", "device", "x_mm", "y_mm", "quality", "line")
 MAX_NS = float(2**63)
@@ -66,14 +67,14 @@ class Sensors:
         columns["plausible_high"] = [None if one is None else one.high for one in limits]
         self.sink.write("sensors", columns)
 
-    def write_samples(self, table: pd.DataFrame, reasons: pd.arrays.IntegerArray) -> None:
+    def write_samples(self, table: ColumnTable, reasons: pd.arrays.IntegerArray) -> None:
         """Write a tidy table of samples, sensor by sensor, with the number of each reason."""
         begin = self.first + self.samples.total() + 1
         if begin + len(table) > self.first + IDS_PER_UPLOAD:
             raise InputError(f"a file may have {IDS_PER_UPLOAD - 1:,} samples; split it")
         plain: dict[str, Any] = {
-            "elapsed_ns": table["elapsed_ns"].array,
-            "value": table["value"].to_numpy(),
+            "elapsed_ns": table["elapsed_ns"],
+            "value": table["value"],
             "reason_id": reasons,
             **{f"{clock}_shift_ns": self._shift(table, clock) for clock in ("time", "local")},
         }
@@ -118,7 +119,7 @@ class Sensors:
             self.last_index[sensor] = int(indexes[head + size - 1])
             self.samples[sensor] += size
 
-    def _shift(self, table: pd.DataFrame, clock: str) -> pd.arrays.IntegerArray:
+    def _shift(self, table: ColumnTable, clock: str) -> pd.arrays.IntegerArray:
         """Return what a clock shows beyond its origin and ``elapsed_ns``, where it shows anything."""
         shown, elapsed = integer_arrays(table[f"{clock}_ns"]), integer_arrays(table["elapsed_ns"])
         if shown.missing.all():
@@ -127,7 +128,7 @@ class Sensors:
         first = int(shown.missing.argmin())
         origin = self.origins.setdefault(clock, int(shown.values[first]) - int(at[first]))
         if (far := _overflows(shown, at, origin)).any():
-            line = table["line"].iloc[int(far.argmax())]
+            line = integer_arrays(table["line"]).values[int(far.argmax())]
             raise InputError(f"line {line}: its time lies more than 292 years from that of other lines; correct it")
         shift = shown.values - at
         shift -= origin

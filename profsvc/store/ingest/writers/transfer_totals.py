@@ -3,12 +3,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.writers.bulk_insert import factorize_numbers, insert_rows
 
 MAX_INTEGER = 2**63 - 1
+Floats = npt.NDArray[np.float64]
 
 
 class TransferTotal(NamedTuple):
@@ -26,10 +28,10 @@ class TransferTotals:
         """Begin without transfers."""
         self._kinds: dict[int, TransferTotal] = {}
 
-    def add(self, kind_ids: pd.arrays.IntegerArray, durations: "pd.Series[Any]", sizes: "pd.Series[Any]") -> None:
+    def add(self, kind_ids: pd.arrays.IntegerArray, durations: Floats, sizes: pd.arrays.IntegerArray) -> None:
         """Add the kind, duration in ns and size in bytes of each transfer."""
         codes, kinds = factorize_numbers(kind_ids.to_numpy(np.int64))
-        ns, size = durations.to_numpy(np.float64, na_value=np.nan), sizes.to_numpy(np.float64, na_value=np.nan)
+        ns, size = durations, sizes.to_numpy(np.float64, na_value=np.nan)
         whole = sizes.to_numpy(np.int64, na_value=0)
         for code, kind in enumerate(kinds.tolist()):
             own = codes == code
