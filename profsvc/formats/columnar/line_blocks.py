@@ -31,6 +31,7 @@ Columns = dict[str, Any]
 T = TypeVar("T")
 P = TypeVar("P")
 Block = bytes | memoryview
+B = TypeVar("B", bytes, Block)
 
 
 class IrregularBlockError(ValueError):
@@ -57,13 +58,13 @@ def lines_of(block: Block) -> list[str]:
 class ParsedBlock(NamedTuple):
     """A block, the plan to read it, and the parsed part; None if it was not parsed."""
 
-    block: Block
+    block: Any
     plan: Any
     part: Any
 
 
 def parse_ahead(
-    blocks: Iterator[Block], plan_of: Callable[[], Any], parse: Callable[[Block, Any], T | None]
+    blocks: Iterator[B], plan_of: Callable[[], Any], parse: Callable[[B, Any], T | None]
 ) -> Iterator[ParsedBlock]:
     """Yield the blocks in order, while threads parse the following blocks as if the table continued.
 
@@ -71,11 +72,11 @@ def parse_ahead(
     is yielded at once, because its lines may give the next block a plan.
     """
 
-    def result(block: Block, plan: Any, future: Future[T | None] | None) -> ParsedBlock:
+    def result(block: B, plan: Any, future: Future[T | None] | None) -> ParsedBlock:
         return ParsedBlock(block, plan, None if future is None else future.result())
 
     with ThreadPoolExecutor(THREADS) as pool:
-        waiting: deque[tuple[Block, Any, Future[T | None] | None]] = deque()
+        waiting: deque[tuple[B, Any, Future[T | None] | None]] = deque()
         for block in blocks:
             plan = plan_of()
             waiting.append((block, plan, None if plan is None else pool.submit(parse, block, plan)))
@@ -170,19 +171,48 @@ def read_adaptive_blocks(
             place += len(piece)
 
 
-def read_numbered(
-    blocks: Iterator[Block], take: Callable[[bytes, int], int], feed: Callable[[int, str], T], small: int
-) -> Iterator[int | T]:
-    """Yield the number of rows that ``take`` stored as a block, or what ``feed`` makes of each line that it left.
+class _ParsedOnce:
+    """Blocks that threads parse ahead, each part of which is used where its plan is still the same."""
 
-    Both get the number of their first line.
+    def __init__(
+        self, blocks: Iterator[Block], plan_of: Callable[[], Any], parse: Callable[[bytes, Any], Any | None]
+    ) -> None:
+        self._parse, self._blocks = parse, parse_ahead(map(bytes, blocks), plan_of, parse)
+        self._last = ParsedBlock(b"", None, None)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for last in self._blocks:
+            self._last = last
+            yield last.block
+            del last
+
+    def part(self, block: bytes, plan: Any) -> Any | None:
+        """Return the parsed part of a block or of a piece of it."""
+        last, self._last = self._last, ParsedBlock(b"", None, None)  # a part is in memory only while it is used
+        return last.part if block is last.block and plan == last.plan else self._parse(block, plan)
+
+
+def read_numbered(
+    blocks: Iterator[Block],
+    plan_of: Callable[[], Any],
+    parse: Callable[[bytes, Any], P | None],
+    take: Callable[[bytes, P, int], int],
+    feed: Callable[[int, str], T],
+    small: int,
+) -> Iterator[int | T]:
+    """Yield the number of rows that ``take`` stored of a block, or what ``feed`` makes of each line that it left.
+
+    Both get the number of their first line, and ``take`` gets what ``parse`` made of the block. ``plan_of`` returns how
+    the next block is parsed, None if only line by line.
     """
-    number = 1
+    number, ahead = 1, _ParsedOnce(blocks, plan_of, parse)
 
     def taken(block: bytes) -> int:
-        return take(block, number)
+        plan = plan_of()
+        part = None if plan is None else ahead.part(block, plan)
+        return 0 if part is None else take(block, part, number)
 
-    for found in read_adaptive_blocks(blocks, taken, small):
+    for found in read_adaptive_blocks(iter(ahead), taken, small):
         if isinstance(found, int):
             yield found
             number += found

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.daq.lvm_blocks import parse
+from profsvc.formats.daq.lvm_blocks import LvmBlock, parse
 from profsvc.formats.daq.lvm_lines import COLUMNS, Segment, records
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.ledger import Ledger
@@ -77,14 +77,10 @@ class _Survey:
         for date in segment.values("Date"):
             self.dates.add(date, segment.line)
 
-    def take(self, block: bytes, line: int, segment: Segment, sign: str) -> int:
-        """Return the number of rows of a block without new evidence of the decimal separator; 0 for other blocks.
-
-        Once a cell has proved the separator, cells with that separator, or none, add no evidence.
-        """
+    def proved_decimal(self) -> str:
+        """Return the decimal separator that a cell has proved; cells with it, or with none, add no evidence."""
         found = [decimal for name, decimal in _SHOWN.items() if name in self.evidence.found]
-        part = parse(block, segment, sign, found[0]) if len(found) == 1 else None
-        return part.rows if part else 0
+        return found[0] if len(found) == 1 else ""
 
     def number_format(self) -> NumberFormat:
         """Return the number format of the header, else of the numbers; refuse a file if they contradict each other."""
@@ -182,7 +178,7 @@ def _add(readings: Rows, segment: Segment, origins: _Origins, record: Record) ->
 def _survey(text: Text) -> _Survey:
     survey = _Survey()
     last: Segment | None = None
-    for record, segment in records(text, survey.take):
+    for record, segment in records(text, survey.proved_decimal, parse, lambda part, _: part.rows):
         if isinstance(record, int):
             continue
         if segment is not None and segment is not last:
@@ -220,11 +216,10 @@ class _SecondPass:
                 self.comments[comment] += 1
         self.ledger.add(record)
 
-    def take(self, block: bytes, line: int, segment: Segment, sign: str) -> int:
+    def take(self, part: LvmBlock, line: int) -> int:
         """Add the rows of a plain block; return their number, or 0."""
-        part = parse(block, segment, sign, self.numbers.number_format.decimal)
-        stamps = self.origins.stamps(part.x_ns, part.rows) if part and self.origins else None
-        if part is None or stamps is None or not self.readings.add_block(line, *stamps, part.values):
+        stamps = self.origins.stamps(part.x_ns, part.rows) if self.origins else None
+        if stamps is None or not self.readings.add_block(line, *stamps, part.values):
             return 0
         assert self.origins is not None
         self.origins.rows += part.rows
@@ -239,7 +234,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         numbers, order = Numbers(survey.number_format()), survey.dates.decide()
         readings, ledger = Rows(survey.channels, numbers, survey.first.line if survey.first else None), Ledger()
         second = _SecondPass(readings, ledger, numbers, order)
-        for record, segment in records(text, second.take):
+        for record, segment in records(text, lambda: numbers.number_format.decimal, parse, second.take):
             if segment is not None:
                 second.enter(segment)
             if not isinstance(record, int):

@@ -14,7 +14,7 @@ import pyarrow.csv
 from profsvc.formats.columnar import split_table
 from profsvc.formats.columnar.arrow_columns import split_decimals
 from profsvc.formats.columnar.line_blocks import Block, IrregularBlockError, require_plain
-from profsvc.formats.daq.lvm_lines import Segment
+from profsvc.formats.daq.lvm_lines import BlockPlan, Segment
 from profsvc.formats.parsing.timestamps import FRACTION_DIGITS, MAX_NS, Int64s
 from profsvc.formats.splitter import rows as splitter
 
@@ -27,9 +27,9 @@ class LvmBlock(NamedTuple):
     values: npt.NDArray[np.float64]
 
 
-def parse(block: Block, segment: Segment, sign: str, decimal: str) -> LvmBlock | None:
-    """Parse a block of whole lines below the columns of ``segment``; None if a line is not a plain row."""
-    data = bytes(block)
+def parse(block: Block, plan: BlockPlan) -> LvmBlock | None:
+    """Parse a block of whole lines below the columns of a segment; None if a line is not a plain row."""
+    data, (segment, sign, decimal) = bytes(block), plan
     with suppress(IrregularBlockError):
         width = _width(data, segment, sign, decimal)
         if splitter.is_available():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 from profsvc.errors import wrong_cell_count
 from profsvc.formats.columnar.line_blocks import read_numbered
@@ -123,20 +124,36 @@ class _Scanner:
         return Record(REJECT if reason else ROW, number, 1, line[:MAX_TEXT_CHARS], [] if reason else cells, reason)
 
 
-Take = Callable[[bytes, int, Segment, str], int]
+P = TypeVar("P")
 
 
-def records(text: Text, take: Take) -> Iterator[tuple[Record | int, Segment | None]]:
+class BlockPlan(NamedTuple):
+    """How a block of rows is parsed: its segment, the separator of cells, and the decimal separator."""
+
+    segment: Segment
+    sign: str
+    decimal: str
+
+
+def records(
+    text: Text, decimal: Callable[[], str], parse: Callable[[bytes, BlockPlan], P | None], take: Callable[[P, int], int]
+) -> Iterator[tuple[Record | int, Segment | None]]:
     """Sort the lines of a file into records, each with the segment it belongs to, or into numbers of rows.
 
-    Blocks of lines below a line of columns are shown to ``take``, with the number of their first line, their segment
-    and its separator: it returns how many rows it has taken at once, or 0 to leave them to the lines.
+    Blocks of lines below a line of columns are parsed with the separator ``decimal``, where it is known, and shown to
+    ``take``, with the number of their first line: it returns how many rows it has taken at once, or 0 to leave them.
     """
     scanner = _Scanner()
 
-    def taken(block: bytes, number: int) -> int:
-        return take(block, number, scanner.segment, scanner.sign) if scanner.segment and scanner.in_rows else 0
+    def plan() -> BlockPlan | None:
+        known = decimal()
+        return (
+            BlockPlan(scanner.segment, scanner.sign, known) if known and scanner.segment and scanner.in_rows else None
+        )
+
+    def taken(_: bytes, part: P, number: int) -> int:
+        return take(part, number)
 
     blocks = text.blocks(BLOCK_BYTES, SMALL_BLOCK_BYTES)
-    for found in read_numbered(blocks, taken, scanner.feed, SMALL_BLOCK_BYTES):
+    for found in read_numbered(blocks, plan, parse, taken, scanner.feed, SMALL_BLOCK_BYTES):
         yield found, scanner.segment

@@ -14,7 +14,7 @@ from profsvc.formats.parsing.stream import Text
 from profsvc.formats.timeseries.labels import Channel, channel
 from profsvc.formats.timeseries.multiplexed import RowKeys
 from profsvc.formats.timeseries.readings import Rows, clock_metadata
-from profsvc.formats.timeseries.table_blocks import BlockPlan, parse
+from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock
 from profsvc.formats.timeseries.table_lines import Layout, TableFormat, layout_of, records
 from profsvc.formats.timeseries.table_survey import Survey, survey_of
 from profsvc.formats.timeseries.time_columns import RowTimes
@@ -92,10 +92,9 @@ def read_table(stream: BinaryIO, style: TableFormat) -> Iterator[Batch]:
         )
         plan = _plan(layout, time, places, split, number_format, style) if layout and time else None
 
-        def take(block: bytes, line: int, _: Layout) -> int:
-            part = parse(block, plan) if plan else None
-            stamps = time.block(part) if part and time else None
-            if part is None or stamps is None or time is None:
+        def take(_: bytes, part: TableBlock, line: int, __: Layout) -> int:
+            stamps = time.block(part) if time else None
+            if stamps is None or time is None:
                 return 0
             values = np.array(part.numbers).T  # columns are contiguous
             owners = split.owners_of(part.texts, channels, every) if split.roles else None
@@ -105,7 +104,7 @@ def read_table(stream: BinaryIO, style: TableFormat) -> Iterator[Batch]:
             ledger.stored += part.rows
             return part.rows
 
-        for record, _ in records(text, style, take):
+        for record, _ in records(text, style, lambda _: plan, take):
             if not isinstance(record, int):
                 if record.kind == ROW:
                     stamp = time.read(record.cells) if time else None

@@ -19,6 +19,7 @@ from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW,
 from profsvc.formats.parsing.stream import Text, ends_inside
 from profsvc.formats.parsing.trailing_cells import TrailingCells, named_width
 from profsvc.formats.timeseries.labels import Channel, channel, unit_of
+from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock, parse
 from profsvc.formats.timeseries.time_columns import TimeColumns, is_numeric
 
 SEPARATORS = "\t;,"
@@ -202,26 +203,31 @@ def _kind(
     return ROW, layout
 
 
-Take = Callable[[bytes, int, Layout], int]
-
-
-def records(text: Text, style: TableFormat, take: Take) -> Iterator[tuple[Record | int, Layout | None]]:
+def records(
+    text: Text,
+    style: TableFormat,
+    plan_of: Callable[[Layout], BlockPlan | None],
+    take: Callable[[bytes, TableBlock, int, Layout], int],
+) -> Iterator[tuple[Record | int, Layout | None]]:
     """Sort the lines of a file into records, or into numbers of rows, each with the layout of its table.
 
-    Blocks of lines below the first row are shown to ``take``, with the number of their first line and the layout: it
-    returns how many rows it has taken at once, or 0 to leave them to the lines.
+    Blocks of lines below the first row are parsed as ``plan_of`` says and shown to ``take``, with the number of their
+    first line and the layout: it returns how many rows it has taken at once, or 0 to leave them to the lines.
     """
     scanner = _Scanner(style)
 
-    def taken(block: bytes, number: int) -> int:
-        rows = take(block, number, scanner.layout) if scanner.begun and scanner.layout else 0
+    def plan() -> BlockPlan | None:
+        return plan_of(scanner.layout) if scanner.begun and scanner.layout else None
+
+    def taken(block: bytes, part: TableBlock, number: int) -> int:
+        rows = take(block, part, number, scanner.layout) if scanner.layout else 0
         if rows and scanner.layout:
             scanner.stored = True
             scanner.spare.settle(scanner.layout.spare)
         return rows
 
     blocks = text.blocks(BLOCK_BYTES, SMALL_BLOCK_BYTES)
-    for found in read_numbered(blocks, taken, scanner.feed, SMALL_BLOCK_BYTES):
+    for found in read_numbered(blocks, plan, parse, taken, scanner.feed, SMALL_BLOCK_BYTES):
         yield found, scanner.layout
 
 

@@ -10,7 +10,7 @@ from profsvc.formats.timeseries.cell_units import CellUnits
 from profsvc.formats.timeseries.dates import DateOrderEvidence
 from profsvc.formats.timeseries.multiplexed import KeyColumnEvidence
 from profsvc.formats.timeseries.readings import NUMBER_FORMAT_HINT
-from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock, parse
+from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock
 from profsvc.formats.timeseries.table_lines import Layout, TableFormat, records, split_row
 from profsvc.formats.timeseries.time_columns import is_numeric
 
@@ -66,12 +66,8 @@ class Survey:
         self.numeric.add(place)
         return cell
 
-    def take(self, block: bytes, line: int, layout: Layout, has_notes: bool) -> int:
-        """Return the number of rows of a block without new evidence of separators; 0 for other blocks."""
-        plan = self._plan(layout, has_notes)
-        part = parse(block, plan) if plan else None
-        if plan is None or part is None:
-            return 0
+    def take(self, block: bytes, part: TableBlock, line: int, layout: Layout) -> int:
+        """Return the number of rows of a block without new evidence of separators."""
         self.has_point = self.has_point or b"." in block
         for text, row in zip(part.dated.stamps, part.dated.rows.tolist(), strict=True) if part.dated else ():
             self.dates.add(text, line + row)
@@ -91,7 +87,7 @@ class Survey:
             reading = self._reading(place, text)
             self.evidence.add([] if reading.isdigit() else [reading], line + row)
 
-    def _plan(self, layout: Layout, has_notes: bool) -> BlockPlan | None:
+    def plan(self, layout: Layout, has_notes: bool) -> BlockPlan | None:
         """Return how the next blocks are parsed; None if rows must be parsed one by one."""
         times = layout.times
         if self.first is None or times.millisecond is not None:
@@ -120,10 +116,10 @@ def survey_of(text: Text, style: TableFormat) -> Survey:
     """Make the first pass over a file; refuse a file that cannot be read."""
     survey = Survey()
 
-    def take(block: bytes, line: int, layout: Layout) -> int:
-        return survey.take(block, line, layout, style.is_note is not None)
+    def plan(layout: Layout) -> BlockPlan | None:
+        return survey.plan(layout, style.is_note is not None)
 
-    for record, layout in records(text, style, take):
+    for record, layout in records(text, style, plan, survey.take):
         survey.has_header |= layout is not None
         if isinstance(record, int):
             continue

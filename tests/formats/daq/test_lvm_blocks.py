@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from profsvc.formats.daq import lvm
 from profsvc.formats.daq.lvm_blocks import parse
-from profsvc.formats.daq.lvm_lines import Segment
+from profsvc.formats.daq.lvm_lines import BlockPlan, Segment
 from tests.benchmarks.reading import lvm as long_log
 from tests.formats.both_ways import READERS
 
@@ -53,13 +53,13 @@ def test_most_rows_of_a_long_log_are_taken_at_once(monkeypatch):
 
 def test_plain_rows_are_read_at_once():
     segment = Segment(1, ("X_Value", "T0", "T1", "Comment"), {}, (0,), (1, 2), ".")
-    part = parse(b"0.25\t1.5\t-2\t\n0.500000001\t7\t.5\t\n", segment, "\t", ".")
+    part = parse(b"0.25\t1.5\t-2\t\n0.500000001\t7\t.5\t\n", BlockPlan(segment, "\t", "."))
     assert (part.rows, part.x_ns.tolist(), part.values.tolist()) == (
         2,
         [250_000_000, 500_000_001],
         [[1.5, -2], [7, 0.5]],
     )
-    assert parse(b"0.25\t1.5\t-2\n", segment, "\t", ".").rows == 1
+    assert parse(b"0.25\t1.5\t-2\n", BlockPlan(segment, "\t", ".")).rows == 1
     for odd in (
         b"0.25\t1.5\n",
         b"0.25\t1.5\t2",
@@ -68,7 +68,7 @@ def test_plain_rows_are_read_at_once():
         b"0.25\t1\t2\t3\n",
         b"0.25\t1\t2\t\t\n",
     ):
-        assert parse(odd, segment, "\t", ".") is None
+        assert parse(odd, BlockPlan(segment, "\t", ".")) is None
 
 
 @pytest.mark.parametrize(
