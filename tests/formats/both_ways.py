@@ -25,7 +25,7 @@ from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.pytorch import trace
 from profsvc.formats.splitter import rows as splitter
 from profsvc.formats.telemetry import nvidia_smi
-from profsvc.formats.timeseries import table, table_lines, table_survey
+from profsvc.formats.timeseries import table_lines
 from profsvc.tables import Batch, check, check_wide
 from tests.formats.conftest import long
 from tests.formats.fixtures import ROOT, files, good
@@ -139,7 +139,7 @@ READERS = {
         generic_timeseries.read,
         files(*METER_FOLDERS),
         {"small": (table_lines, "SMALL_BLOCK_BYTES", 40), "block": (table_lines, "BLOCK_BYTES", 500)},
-        [(table_survey, "parse", not_at_once), (table, "parse", not_at_once)],
+        [(table_lines, "parse", not_at_once)],
         order=_IN_FILE,
     ),
     "ncu_details": BlockReader(

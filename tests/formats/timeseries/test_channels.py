@@ -84,7 +84,7 @@ def test_sensors_of_one_clock_share_it_and_others_do_not():
         column = Column(name, quantity="power", unit="W")
         found.add(found.channel(column, 0, None, 1), Readings(ns, np.array([1.0, 2.0, 3.0]), None, np.arange(3)))
     assert [one.backwards for one in found.channels.values()] == [1, 1, 0, 0]
-    samples = found.take(LOCAL)["samples"]
+    samples = found.take(LOCAL)["samples"].frame
     assert samples["local_ns"].isna().tolist() == [False] * 9 + [True] * 3
     assert samples["local_ns"].dropna().tolist() == [*stamps, *stamps, *sorted(stamps)]
     assert samples["sensor_index"].tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
@@ -95,12 +95,12 @@ def test_samples_of_a_sensor_count_on_and_no_reason_can_be_written():
     one = found.channel(POWER, 0, None, 1)
     for values in ([1.0, 2.0], [3.0]):
         found.add(one, readings(range(len(values)), values))
-    samples = found.take(LOCAL)["samples"]
+    samples = found.take(LOCAL)["samples"].frame
     assert samples["sample_index"].tolist() == [0, 1, 2]
     assert samples["reason"].isna().all()
     with pytest.raises(ValueError, match="read-only"):
         samples["reason"].to_numpy()[0] = "other"
     found.add(one, readings([5], [np.nan], np.array(["n/a"], object)))
-    assert found.take(LOCAL)["samples"]["reason"].tolist() == ["n/a"]
+    assert found.take(LOCAL)["samples"].frame["reason"].tolist() == ["n/a"]
     assert found.take(LOCAL) == {}
     assert isinstance(found.table()["sensors"], pd.DataFrame)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats import generic_timeseries
-from profsvc.formats.timeseries import table as meter_table
-from profsvc.formats.timeseries import table_survey
+from profsvc.formats.timeseries import table_lines
 from profsvc.formats.timeseries.column_mapping import read_columns
 from profsvc.formats.timeseries.table_blocks import BlockPlan, parse
 from tests.benchmarks.reading import meter_log
@@ -42,8 +41,7 @@ def test_most_rows_of_a_long_log_are_taken_at_once(monkeypatch):
         taken.append(parse(*given))
         return taken[-1]
 
-    monkeypatch.setattr(table_survey, "parse", noted)
-    monkeypatch.setattr(meter_table, "parse", noted)
+    monkeypatch.setattr(table_lines, "parse", noted)
     agreed = list(generic_timeseries.read(io.BytesIO("".join(meter_log(3000)).encode())))
     assert sum(batch.lines_stored for batch in agreed) == 3000
     # Two walks, each with a first row that goes alone.
@@ -286,7 +284,7 @@ def test_spare_cells_give_the_same_both_ways(of_header, of_rows, odd):
 @pytest.mark.parametrize("spare", ["", ",", ",,"])
 def test_rows_with_spare_cells_are_taken_at_once(spare, monkeypatch):
     parts = []
-    monkeypatch.setattr(meter_table, "parse", lambda *given: parts.append(parse(*given)) or parts[-1])
+    monkeypatch.setattr(table_lines, "parse", lambda *given: parts.append(parse(*given)) or parts[-1])
     lines = [f"{n},{n}.5,{40 + n}.25{spare}\n" for n in range(600)]
     list(generic_timeseries.read(io.BytesIO(log(*lines, header="Time (s),Power (W),Board (degC)"))))
     assert sum(part.rows for part in parts if part) > 200
