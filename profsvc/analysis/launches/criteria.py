@@ -212,8 +212,8 @@ def launch_criteria(
         reasons[known] = None
         found["reason"].append(reasons)
     names = np.array([entry["name"] for entry in entries], dtype=object)
-    columns = {name: np.concatenate(parts) for name, parts in found.items()}
-    columns["reason"] = pd.Series(columns["reason"], dtype=object)
+    columns = {name: pd.Series(np.concatenate(parts)) for name, parts in found.items() if name != "reason"}
+    columns["reason"] = pd.Series(np.concatenate(found["reason"]), dtype=object)
     launches = {"launch_id": np.tile(counters.index, len(entries)), "criterion": names.repeat(len(counters))}
     return pd.DataFrame(launches | columns)
 
