@@ -39,9 +39,10 @@ IDENTITY_COLUMNS = (
 )
 # Every row of a details page has these columns; the columns of rules after them may be missing.
 _METRIC_COLUMNS = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
+_VALUE_COLUMNS = _METRIC_COLUMNS[2:]
 # The columns that a page must have exactly once, and the option that exports it again.
 _REQUIRED_COLUMNS = {
-    "details": _METRIC_COLUMNS[2:],
+    "details": ("ID", "Kernel Name", *_VALUE_COLUMNS),
     "summary": ("Metric Name", "Metric Unit", "Minimum", "Maximum", "Average"),
 }
 _EXPORT_OPTIONS = {"details": "--page details", "summary": "--print-summary per-kernel"}
@@ -56,7 +57,7 @@ _NEW_PLAIN_ROW = re.compile(r"[0-9]+,[0-9]+,")
 _NEW_QUOTED_SUMMARY = re.compile(r'[ \t]*"[0-9]+","')
 _DOMAIN_ROW = re.compile(r'"?[^",]+"?,')
 _UNITS = re.compile(r'[ \t]*(?:""|),(?:""|),')
-_QUOTED_HEADERS = ('"ID","Process ID"', '"Process ID","', '"Domain","')
+_QUOTED_HEADERS = ('"ID","Process ID"', '"Process ID","', '"Domain","', '"ID","')
 # Pages without launches, as CSV or as text: attributes; instructions or source lines. A plain word that each contains
 # is searched first, because most files are neither and the regular expression is slower.
 _OTHER_PAGES = (
@@ -83,12 +84,16 @@ _RANGE_REASON = (
 def parse_header(line: str) -> list[str] | None:
     """Return the column names if ``line`` ends with the header of a raw, details or summary page, else None.
 
-    Text before the header is the last output of a program, without a line end.
+    Text before the header is the last output of a program, without a line end. Scripts keep only some columns of a
+    details page; those of the values tell it.
     """
-    if "Kernel Name" not in line or ("Process ID" not in line and "Invocations" not in line):
+    of_launches = "Kernel Name" in line and ("Process ID" in line or "Invocations" in line)
+    if not of_launches and not all(name in line for name in _VALUE_COLUMNS):
         return None
     start = next((place for begin in _QUOTED_HEADERS if (place := line.find(begin)) >= 0), 0)
     cells = split_cells(line[start:].rstrip()) if line.count('"', start) % 2 == 0 else []
+    if set(_VALUE_COLUMNS) <= set(cells):
+        return cells
     if not cells or "Kernel Name" not in cells:
         return None
     of_launches = cells[0] == "ID" and "Process ID" in cells
@@ -107,7 +112,7 @@ def page_kind(header: list[str]) -> str:
 def first_page_kind(head: bytes) -> str | None:
     """Return the page of the first header in the head of a file, else ``session``, ``source`` or None."""
     text = head_text(head)
-    if "Kernel Name" in text:
+    if "Kernel Name" in text or "Metric Value" in text:
         headers = (parse_header(line) for line in head_lines(head))
         if page := next((page_kind(header) for header in headers if header), None):
             return page
@@ -177,7 +182,7 @@ class Scanner:
         quoted = any(begin in line for begin in _QUOTED_HEADERS)
         self.row = _QUOTED_ROW if quoted else _PLAIN_ROW
         self.new_row = _NEW_QUOTED_ROW if quoted else _NEW_PLAIN_ROW
-        if self.page == "summary":
+        if self.page == "summary" or header[1:2] != ["Process ID"]:
             self.new_row = _NEW_QUOTED_SUMMARY if quoted else _PLAIN_ROW
         if header[0] == "Domain":
             self.row = self.new_row = _DOMAIN_ROW

@@ -39,7 +39,7 @@ def _split(line: str) -> list[str]:
 
 def header_of(line: str) -> list[str] | None:
     """Return the names in a header, with their units; None if the line is not a header."""
-    if not line[:1].islower():
+    if not line[:1].islower() or "=" in line:  # the command line names the properties too
         return None
     cells = [cell.strip() for cell in _split(line)]
     names = [cell.split(" [")[0] for cell in cells]
