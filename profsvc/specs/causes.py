@@ -10,11 +10,14 @@ from types import MappingProxyType
 from profsvc.errors import DomainError
 from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.references import references
-from profsvc.specs.table_files import text_of
+from profsvc.specs.table_files import rows_of, text_of
 
-FILE = "causes.toml"
+FILE, LEAST_SHARES = "causes.toml", "least_shares.csv"
 KINDS = ("flaw", "limit", "unexplained")
 AVOIDABLE = ("proven", "measured", "by class", "by list", "possible", "unknown", "no")
+EVIDENCE = ("measured", "counted", "waiting")
+"""The time itself is measured, the waste is counted, or warps waited."""
+
 COUNTER = re.compile(r"\{(\w+)\}")
 
 
@@ -32,6 +35,15 @@ class Cause:
     remedy: str
     rules: tuple[str, ...]
     reference: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeastShare:
+    """From which share of the time on a cause stands out, and how many pairs of kernels that comes from."""
+
+    evidence: str
+    share: float
+    pairs: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,6 +82,30 @@ def read_causes(text: str | None = None) -> Mapping[str, Cause]:
 def causes() -> Mapping[str, Cause]:
     """Return the causes, in the order of the file."""
     return read_causes()
+
+
+def read_least_shares(text: str | None = None) -> Mapping[str, LeastShare]:
+    """Read ``least_shares.csv``: every flaw of ``causes.toml`` by name."""
+    found: dict[str, LeastShare] = {}
+    for row in rows_of(LEAST_SHARES, ("cause", "evidence", "least_share", "pairs"), text):
+        share, pairs = row.number("least_share"), row.number("pairs")
+        if not 0 < share <= 1 or pairs < 0:
+            raise row.wrong(f"least_share must lie in (0, 1] and pairs be 0 or more but are {share:g} and {pairs:g}")
+        found[row["cause"]] = LeastShare(row.one_of("evidence", EVIDENCE), share, int(pairs))
+    flaws = {name for name, cause in causes().items() if cause.kind == "flaw"}
+    if wrong := sorted(flaws ^ set(found)):
+        raise DomainError(f"{LEAST_SHARES}: needs a row for each flaw of {FILE}, and for nothing else: {wrong}")
+    return MappingProxyType(found)
+
+
+@cache
+def least_shares() -> Mapping[str, LeastShare]:
+    """Return from which share of the time on each flaw stands out.
+
+    >>> least_shares()["grid_too_small"].evidence
+    'measured'
+    """
+    return read_least_shares()
 
 
 @cache

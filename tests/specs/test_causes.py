@@ -3,7 +3,8 @@
 import pytest
 
 from profsvc.errors import DomainError
-from profsvc.specs.causes import causes, read_causes
+from profsvc.specs.causes import LEAST_SHARES, causes, least_shares, read_causes, read_least_shares
+from profsvc.specs.table_files import text_of
 
 ENTRY = """[[cause]]
 name = "n"
@@ -52,3 +53,23 @@ def test_a_wrong_table_is_refused(values: dict[str, str], said: str) -> None:
     )
     with pytest.raises(DomainError, match=said):
         read_causes(text)
+
+
+def test_each_flaw_has_a_share_from_which_on_it_stands_out() -> None:
+    assert set(least_shares()) == {name for name, cause in causes().items() if cause.kind == "flaw"}
+    assert sum(one.pairs for one in least_shares().values()) > 150
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("grid_too_small,measured", "grid_too_small,guessed", "evidence must be one of"),
+        ("tail_wave,", "memory_limit,", "needs a row for each flaw"),
+        ("local_memory,measured,0", "local_memory,measured,5", "must lie in"),
+    ],
+)
+def test_a_wrong_table_of_least_shares_says_what_is_wrong(old: str, new: str, what: str) -> None:
+    text = text_of(LEAST_SHARES)
+    assert old in text
+    with pytest.raises(DomainError, match=what):
+        read_least_shares(text.replace(old, new))

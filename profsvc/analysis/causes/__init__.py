@@ -7,6 +7,3 @@ Of the 175 pairs with a known flaw that `tests.benchmarks.causes` scores: 1.41."
 
 MEASURED_TIME_ERROR = 1.15
 """The same for versions that lose their time in idle SMs, lanes without a thread, or local memory: 1.13 of 22 pairs."""
-
-LEAST_SAVING, LEAST_PART_OF_LOSS = 0.2, 1 / 3
-"""A cause stands out if it costs at least this part of the time, or of the time that the launch loses."""

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profsvc.analysis.causes import IDEAL_TIME_ERROR, LEAST_PART_OF_LOSS, LEAST_SAVING, MEASURED_TIME_ERROR
+from profsvc.analysis.causes import IDEAL_TIME_ERROR, MEASURED_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import class_shares, has_listed_places
 from profsvc.formulas.performance.lost_time import saving_interval
-from profsvc.specs.causes import causes
+from profsvc.specs.causes import causes, least_shares
 
 COLUMNS = ("launch_id", "rank", "cause", "kind", "saving_ns", "saving_fraction", "low", "high")
 LIMITS_OF_UNITS = {
@@ -27,9 +27,9 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     rates of `profsvc.analysis.potential.peaks`, ``bounds`` the potential with ``ideal_ns``, ``ideal_bound`` and
     ``duration_ns``, both in the same order.
 
-    Rank 1 is the answer: the cause that costs most, or the limit of a launch of which no cause stands out: none saves
-    more than the ideal time is uncertain by, and a large part of the time or of the loss. ``low`` and ``high`` are the
-    limits of ``saving_fraction``.
+    Rank 1 is the answer: the cause that exceeds the share from which on it stands out by the largest factor, or the
+    limit of a launch of which no proven cause does. After those that stand out, in this order, come the others. ``low``
+    and ``high`` are the limits of ``saving_fraction``.
     The savings of a launch add up to what it loses over its ideal time; what no cause explains is a row of its own. A
     launch without counts of stalls has no row; where the ideal time is not known, savings are shares of the time,
     without limits.
@@ -40,26 +40,27 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
         loss = np.clip(1 - ideal / duration, 0, 1)
     flaws = savings(shares, loss)
     names, amounts = [str(name) for name in flaws], flaws.to_numpy()
-    proven = np.column_stack([_is_proven(name, counters) for name in names])
+    proven = np.column_stack([is_proven(name, counters) for name in names])
     errors = np.array([MEASURED_TIME_ERROR if _is_measured(name) else IDEAL_TIME_ERROR for name in names])
     interval = saving_interval(amounts, loss[:, None], proven, errors)
-    least = np.fmin(LEAST_SAVING, LEAST_PART_OF_LOSS * loss[:, None])
-    stands_out = (interval.low > 0) & (amounts >= least)
-    has_gain = np.isnan(loss) | stands_out[:, [name != UNEXPLAINED for name in names]].any(axis=1)
+    least = np.array([np.inf if name == UNEXPLAINED else least_shares()[name].share for name in names])
+    excess = amounts / least
+    stands_out = (excess > 1) & (proven > 0)
+    has_gain = np.isnan(loss) | stands_out.any(axis=1)
     limits = _limits(shares, bounds["ideal_bound"].tolist())
     known = shares.notna().any(axis=1).to_numpy()
     place, column = np.nonzero((amounts > 0) & known[:, None])
     own = np.flatnonzero(known)
     none = np.zeros(len(own))
-    found = [table[place, column] for table in (amounts, *interval)]
+    found = [table[place, column] for table in (amounts, *interval, excess, 1.0 * stands_out)]
     # All that is lost, while no cause stands out, is the most that the launch could gain.
-    nothing = (none, none, np.where(has_gain[own], 0.0, loss[own]))
-    share, low, high = (np.concatenate(pair) for pair in zip(found, nothing, strict=True))
+    nothing = (none, none, np.where(has_gain[own], 0.0, loss[own]), none, none)
+    share, low, high, far, stands = (np.concatenate(pair) for pair in zip(found, nothing, strict=True))
     # What is unexplained names no cause: it stands behind those that are. The limit is last, or the answer.
     kind = np.concatenate([np.array(names)[column] == UNEXPLAINED, np.where(has_gain[own], 2, -1)])
     cause = np.concatenate([np.array(names, dtype=object)[column], np.array(limits, dtype=object)[own]])
     of = np.concatenate([place, own])
-    order = np.lexsort((-share, kind, of))
+    order = np.lexsort((-far, -stands, kind, of))
     of, share, cause = of[order], share[order], cause[order]
     kinds = {name: one.kind for name, one in causes().items()}
     values = (
@@ -73,7 +74,7 @@ def _is_measured(cause: str) -> bool:
     return causes()[cause].avoidable == "measured"
 
 
-def _is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
+def is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
     """Tell for each launch whether its counters prove that the work of a cause is avoidable: 1, else 0.
 
     Of overhead a limit is known where instructions are counted by class; the order of a list of places is free.

@@ -9,6 +9,7 @@ from profsvc.analysis.causes.rows import COLUMNS, launch_causes
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS
+from profsvc.specs.causes import least_shares
 from tests.analysis.causes.sample_launches import FLAWS, QUIET
 
 
@@ -108,16 +109,29 @@ def test_any_counters_give_savings_within_the_time() -> None:
     assert (table.groupby("launch_id")["saving_fraction"].sum() <= 1 + 1e-9).all()
 
 
-def test_time_that_was_measured_is_known_better_than_the_ideal_time() -> None:
-    part_idle = QUIET | {"sm_active_cycles_avg": 1.45e5, "dram_throughput_fraction": 0.92}
+def test_each_cause_stands_out_from_its_own_share_on() -> None:
+    part_idle = QUIET | {"sm_active_cycles_avg": 1.5e5, "dram_throughput_fraction": 0.92}
     table = rows([part_idle | {"grid_blocks": 110.0}, part_idle], 0.8e5)
     first = table[table["rank"] == 1]
     assert first["cause"].tolist() == ["grid_too_small", "memory_limit"], "of SMs without a block, and that end early"
+    shares = table.groupby("cause")["saving_fraction"].max()
+    assert least_shares()["grid_too_small"].share < shares["grid_too_small"]
+    assert shares["sm_imbalance"] < least_shares()["sm_imbalance"].share
+
+
+def test_what_exceeds_its_share_most_is_the_answer_and_not_what_costs_most() -> None:
+    both = QUIET | FLAWS["grid_too_small"] | {"dram_throughput_fraction": 0.1, "sm_active_cycles_avg": 1.25e5}
+    table = rows([both], 0.1e5)
+    named = table[table["kind"] == "flaw"].head(2)
+    assert named["cause"].tolist() == ["grid_too_small", "few_loads_in_flight"]
+    assert named["saving_fraction"].is_monotonic_increasing
 
 
 def test_a_cause_of_a_small_part_of_a_large_loss_does_not_stand_out() -> None:
     flaw = {"sm_active_cycles_avg": 1.5e5, "dram_throughput_fraction": 0.85}
     table = rows([QUIET | flaw], 0.1e5)
-    shares = table[table["kind"] == "flaw"]["saving_fraction"]
-    assert shares.max() < 0.2
+    flaws = table[table["kind"] == "flaw"]
+    assert all(
+        share < least_shares()[name].share for name, share in zip(flaws.cause, flaws.saving_fraction, strict=True)
+    )
     assert table.iloc[0]["kind"] == "limit"
