@@ -216,6 +216,8 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     staged = np.where(uncopied & (staged > 0.5), 1.0, 0.0)
     # A copy runs ahead of the next step; a block that loads a tile once has none.
     staged = staged * repeated_steps(c)
+    # More warps would hide the wait for a tile as well as a copy would; no counter tells which of both is at hand.
+    few_warps = few_warps * np.where(staged > 0, POSSIBLE, 1.0)
     return {
         "contended_global_atomics": contended,
         "register_spills": np.where(spilled, local, 0.0),
@@ -230,9 +232,9 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "partly_filled_warps": absent,
         "warp_imbalance": ended,
         "sm_imbalance": shorter * (1 - staged),
-        "no_asynchronous_copies": staged * (latency - words),
+        "no_asynchronous_copies": staged * (latency - words - few_warps),
         **{
-            f"occupancy_{name}": (few * few_warps + (name == "block_size") * gaps) * (1 - staged)
+            f"occupancy_{name}": few * few_warps + (name == "block_size") * gaps * (1 - staged)
             for name, few in occupancy_limit(c).items()
         },
         "few_loads_in_flight": (latency - words - few_warps - gaps - shorter) * (1 - staged),

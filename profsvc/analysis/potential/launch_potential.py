@@ -21,6 +21,9 @@ from profsvc.formulas.performance.useful_work import JointBound, joint_bound
 # What no rearrangement of the same arithmetic can avoid: data from DRAM, and the arithmetic itself.
 ROOFLINE_UNITS = ("dram", "fp32", "fp64", "tensor")
 
+SHARED_UNITS = ("dram", "l2")
+"""Units that all SMs share."""
+
 # Causes that share units: local memory traffic, and other traffic beyond the requested bytes.
 
 # Nsight Compute calls a launch latency bound when no throughput passes 60 % of its peak.
@@ -34,6 +37,20 @@ def ramp_ns(c: Counts) -> np.ndarray:
     with np.errstate(all="ignore"):
         idle = 1.0 - c["sm_active_cycles_max"] / c["sm_elapsed_cycles_avg"]
     return np.clip(np.nan_to_num(idle), 0.0, 1.0) * c["duration_ns"]
+
+
+@np.errstate(all="ignore")
+def needed_ns(c: Counts, times: pd.DataFrame, share: np.ndarray) -> np.ndarray:
+    """Time that the useful work of each unit needs, in ns, of shape (launches, units).
+
+    It is the time at the rate that the unit sustains. Units of the SMs need no more than the mean SM worked: what they
+    did in that time, they sustained, and time of idle SMs is not needed. Memory behind the SMs works for all of them.
+    """
+    active = c["sm_active_cycles_avg"] / c["sm_elapsed_cycles_avg"]
+    worked = c["duration_ns"] * np.where((active > 0) & (active < 1), active, np.nan)
+    of_sm = np.array([unit not in SHARED_UNITS for unit in times])
+    at_rate = times.to_numpy(dtype="float64") / share
+    return np.where(of_sm & (at_rate > worked[:, None]), worked[:, None], at_rate)
 
 
 @np.errstate(all="ignore")
@@ -101,10 +118,12 @@ def launch_potentials(
     c = Counts(counters)
     T, ramp, times = c["duration_ns"], ramp_ns(c), useful_times(counters, figures)
     share = np.array([attainable[u] for u in UNITS])
-    joint = joint_bound(T, ramp, times.to_numpy(), share)
+    needed = needed_ns(c, times, share)
+    joint = joint_bound(T, ramp, needed, np.ones(len(UNITS)))
     ratio = {}
     for name, members in (("mem", MEMORY_UNITS), ("arith", [u for u in UNITS if u not in MEMORY_UNITS])):
-        part = joint_bound(T, ramp, times[list(members)].to_numpy(), np.array([attainable[u] for u in members]))
+        places = [UNITS.index(unit) for unit in members]
+        part = joint_bound(T, ramp, needed[:, places], np.ones(len(places)))
         ratio[name] = part.ideal / T
     # At the peak itself: what a unit usually sustains has been passed by code that experts tuned.
     roof = joint_bound(T, ramp, times[list(ROOFLINE_UNITS)].to_numpy(), np.ones(len(ROOFLINE_UNITS)))

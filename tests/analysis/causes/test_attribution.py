@@ -67,3 +67,13 @@ def test_without_stalls_nothing_is_attributed() -> None:
     bare = {name: value for name, value in QUIET.items() if not name.startswith("stall_")}
     assert shares([bare]).isna().all(axis=None)
     assert len(STALLS) == len(set(STALLS))
+
+
+def test_of_the_wait_for_a_tile_half_may_be_of_the_few_warps_that_fit() -> None:
+    staged = QUIET | FLAWS["occupancy_registers"] | {
+        "shared_store_inst_warp": 5e5, "shared_load_inst_warp": 5e7, "global_ldgsts_inst_warp": 0.0,
+        "tma_load_inst_warp": 0.0, "inst_per_warp": 5e3, "inst_fp32_thread": 1.6e8,
+    }  # fmt: skip
+    table = shares([staged, staged | {"shared_store_inst_warp": 0.0}])
+    assert table["no_asynchronous_copies"][0] > 0 == table["no_asynchronous_copies"][1]
+    assert table["occupancy_registers"][0] == pytest.approx(table["occupancy_registers"][1] / 2)

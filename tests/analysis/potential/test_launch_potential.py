@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from profsvc import specs, store
-from profsvc.analysis.potential.launch_potential import launch_potentials, run_potential
+from profsvc.analysis.potential.launch_potential import launch_potentials, needed_ns, run_potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS, Counts, busy_shares, useful_times
 from profsvc.formulas.numerics.flags import Flag, flag_names
@@ -22,6 +22,7 @@ H200 = specs.figures("NVIDIA H200", "9.0")
 FRACTIONS = [name for name in specs.counters() if name.endswith("_fraction")]
 COUNTS = [
     "duration_ns", "elapsed_cycles", "sm_elapsed_cycles_sum", "sm_elapsed_cycles_avg", "sm_active_cycles_max",
+    "sm_active_cycles_avg",
     "dram_read_bytes", "dram_write_bytes", "global_load_bytes_requested", "global_store_bytes_requested",
     "global_load_sectors", "global_load_l1_miss_sectors", "global_store_sectors", "l2_to_l1_read_bytes",
     "l1_to_l2_write_bytes", "global_theoretical_sectors", "global_theoretical_sectors_ideal", "shared_load_inst_warp",
@@ -190,3 +191,14 @@ def test_the_ratios_are_the_speedup_as_the_source_writes_it(demo: Engine) -> Non
         if row["launch_id"] is not None:
             ratio = max(row["mem_throughput_ratio"], row["arith_throughput_ratio"])
             assert abs(row["speedup"] * ratio - 1) < 1e-9
+
+
+def test_time_of_idle_sms_is_not_needed_by_their_units() -> None:
+    # A quarter of the time is idle; at 80 % of its peak each unit would need 90 % of the time.
+    idle = {"sm_elapsed_cycles_avg": 1e5, "sm_active_cycles_avg": 0.75e5}
+    c = Counts(frame([idle, {**idle, "sm_active_cycles_avg": 0.0}]))
+    times = pd.DataFrame({unit: [0.72e5, 0.72e5] for unit in UNITS})
+    needed = pd.DataFrame(needed_ns(c, times, np.full(len(UNITS), 0.8)), columns=UNITS)
+    assert needed.loc[0, ["fp64", "issue", "l1"]].tolist() == pytest.approx([0.75e5] * 3)
+    assert needed.loc[0, ["dram", "l2"]].tolist() == pytest.approx([0.9e5] * 2), "they serve all SMs"
+    assert needed.loc[1].tolist() == pytest.approx([0.9e5] * len(UNITS)), "not counted"
