@@ -28,8 +28,9 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     ``duration_ns``, both in the same order.
 
     Rank 1 is the answer: the cause that exceeds the share from which on it stands out by the largest factor, or the
-    limit of a launch of which no proven cause does. After those that stand out, in this order, come the others. ``low``
-    and ``high`` are the limits of ``saving_fraction``.
+    limit of a launch of which no proven cause does. After those that stand out, in this order, come the others by cost.
+    ``low`` and ``high`` are the limits of ``saving_fraction``.
+
     The savings of a launch add up to what it loses over its ideal time; what no cause explains is a row of its own. A
     launch without counts of stalls has no row; where the ideal time is not known, savings are shares of the time,
     without limits.
@@ -60,7 +61,7 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     kind = np.concatenate([np.array(names)[column] == UNEXPLAINED, np.where(has_gain[own], 2, -1)])
     cause = np.concatenate([np.array(names, dtype=object)[column], np.array(limits, dtype=object)[own]])
     of = np.concatenate([place, own])
-    order = np.lexsort((-far, -stands, kind, of))
+    order = np.lexsort((-np.where(stands > 0, far, share), -stands, kind, of))
     of, share, cause = of[order], share[order], cause[order]
     kinds = {name: one.kind for name, one in causes().items()}
     values = (

