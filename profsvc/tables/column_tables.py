@@ -27,7 +27,7 @@ class CodedTexts:
         """Return a column whose codes stand for texts or for null.
 
         >>> column = CodedTexts.from_meanings(np.array([0, 1, 2]), ["a", None, "b"])
-        >>> column.codes.tolist(), column.texts, np.asarray(column).tolist()
+        >>> column.codes.tolist(), column.texts, column.tolist()
         ([0, -1, 1], ['a', 'b'], ['a', None, 'b'])
         """
         texts = [text for text in meanings if text is not None]
@@ -44,6 +44,10 @@ class CodedTexts:
         """Return the text of a row, None for null."""
         code = int(self.codes[row])
         return None if code < 0 else self.texts[code]
+
+    def tolist(self) -> list[str | None]:
+        """Return the texts of all rows, None for null."""
+        return list(np.asarray(self).tolist())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Objects:
         """Return the texts of all rows, None for null."""

@@ -82,7 +82,7 @@ class NumberColumn(NamedTuple):
 
     def at(self, where: Int64s | None) -> "NumberColumn":
         """Return the values of some rows."""
-        return self if where is None else NumberColumn(self.values[where], self.known[where])
+        return self if where is None else NumberColumn(self.values.take(where), self.known.take(where))
 
 
 def number_column(column: pa.Array) -> NumberColumn:
@@ -105,7 +105,9 @@ class DecimalColumn(NamedTuple):
 
     def at(self, where: Int64s | None) -> "DecimalColumn":
         """Return the values of some rows."""
-        return self if where is None else DecimalColumn(self.digits[where], self.decimals[where], self.known[where])
+        if where is None:
+            return self
+        return DecimalColumn(self.digits.take(where), self.decimals.take(where), self.known.take(where))
 
 
 def decimal_column(texts: pa.StringArray, sign: str) -> DecimalColumn:
@@ -164,6 +166,26 @@ def object_column(distinct: Sequence[object], codes: Codes) -> Objects:
     array = np.empty(len(distinct), object)
     array[:] = distinct
     return array[codes]
+
+
+def coded_ints(distinct: Sequence[int | None], codes: Codes) -> pd.arrays.IntegerArray:
+    """Return a column of integers or null from distinct ones and codes.
+
+    >>> coded_ints([7, None], np.array([1, 0])).tolist()
+    [<NA>, 7]
+    """
+    values = np.array([number or 0 for number in distinct], np.int64)
+    missing = np.array([number is None for number in distinct], np.bool_)
+    return pd.arrays.IntegerArray(values.take(codes), missing.take(codes))
+
+
+def used_codes(codes: Codes) -> list[int]:
+    """Return the codes that occur, in ascending order.
+
+    >>> used_codes(np.array([3, 0, 3]))
+    [0, 3]
+    """
+    return list(np.flatnonzero(np.bincount(codes)).tolist())
 
 
 def code_combinations(columns: Sequence[tuple[int, Codes]]) -> tuple[Codes, Int64s]:

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from profsvc.formats.columnar import split_table
-from profsvc.formats.columnar.csv_columns import Codes, DecimalColumn, Objects, cell_texts, cells_at, object_column
+from profsvc.formats.columnar.csv_columns import Codes, DecimalColumn, cell_texts, cells_at, coded_ints, used_codes
 from profsvc.formats.columnar.line_blocks import Block, Columns, Floats, IrregularBlockError, Letters, require_plain
 from profsvc.formats.columnar.split_table import Table
 from profsvc.formats.nsys.layouts import (
@@ -36,7 +36,7 @@ from profsvc.formats.parsing.embedded_tables import MAX_INTEGER
 from profsvc.formats.parsing.numbers import MAX_EXACT_INT, NumberFormat, Numbers
 from profsvc.formats.parsing.timestamps import SECOND, Flags, Int64s
 from profsvc.formats.parsing.trailing_cells import named_width
-from profsvc.tables import WideColumns
+from profsvc.tables import CodedTexts, WideColumns, nulls
 
 TEXT_COLUMNS = ("Device", "SrcMemKd", "DstMemKd", "Name")
 SIZE_COLUMNS = ("Bytes", "Throughput")
@@ -170,10 +170,10 @@ class _Cells:
         texts, codes = self.table.texts(self.places[name])
         return texts, cells_at(codes, self.where)
 
-    def texts(self, name: str, meaning: Callable[[str], object]) -> Objects | None:
+    def texts(self, name: str, meaning: Callable[[str], str | None]) -> CodedTexts | None:
         """Return a column with ``meaning`` applied to its texts."""
         coded = self.coded(name)
-        return None if coded is None else object_column([meaning(text) for text in coded[0]], coded[1])
+        return None if coded is None else CodedTexts.from_meanings(coded[1], [meaning(text) for text in coded[0]])
 
     def decimals(self, name: str) -> DecimalColumn:
         """Return the numbers of a column; the table must have it."""
@@ -209,8 +209,8 @@ class _Cells:
         found: Columns = {"context": self.whole("Ctx"), "stream": self.whole("Strm")}
         if coded := self.coded("Device"):
             both = [parse_device(text) for text in coded[0]]
-            found["device"] = object_column([name for name, _ in both], coded[1])
-            found["device_index"] = pd.array([index for _, index in both], dtype="Int64").take(coded[1])
+            found["device"] = CodedTexts.from_meanings(coded[1], [name for name, _ in both])
+            found["device_index"] = coded_ints([index for _, index in both], coded[1])
         return found
 
 
@@ -239,7 +239,7 @@ def _gpu_trace(every: _Cells) -> tuple[dict[str, Columns], Metrics | None]:
     table, plan = every.table, every.plan
     grids = every.whole("GrdX")
     require_plain(grids is not None)
-    is_launch = ~np.asarray(pd.isna(grids))
+    is_launch = ~nulls(grids)
     tables, metrics = {}, None
     if is_launch.any():
         cells = every if is_launch.all() else _Cells(table, plan, np.flatnonzero(is_launch))
@@ -254,8 +254,7 @@ def _named(cells: _Cells) -> tuple[list[str], Codes]:
     """Return the names of some rows; none may be empty."""
     coded = cells.coded("Name")
     assert coded is not None
-    used = np.unique(coded[1]).tolist()
-    require_plain(all(coded[0][code] for code in used))
+    require_plain(all(coded[0][code] for code in used_codes(coded[1])))
     return coded
 
 
@@ -263,7 +262,8 @@ def _launches(cells: _Cells) -> tuple[Columns, Metrics | None]:
     shape = {f"grid_{axis.lower()}": cells.whole(f"Grd{axis}") for axis in "XYZ"}
     shape |= {f"block_{axis.lower()}": cells.whole(f"Blk{axis}") for axis in "XYZ"}
     own, metrics = _metrics(cells)
-    names = {"kernel": object_column(*_named(cells)), "correlation_id": cells.whole("CorrId")}
+    kernels, codes = _named(cells)
+    names = {"kernel": CodedTexts(codes, kernels), "correlation_id": cells.whole("CorrId")}
     return {**cells.span(), **cells.place(), **shape, **own, **names}, metrics
 
 
@@ -273,7 +273,7 @@ def _metrics(cells: _Cells) -> tuple[Columns, Metrics | None]:
     own, values = {}, {}
     for name, (texts, codes) in columns.items():
         of = [parse_metric(layout, name, text, cells.plan.numbers)["value"] if text else None for text in texts]
-        own[METRICS[name][1]] = pd.array([metric_value(value) for value in of], dtype="Int64").take(codes)
+        own[METRICS[name][1]] = coded_ints([metric_value(value) for value in of], codes)
         values[name] = np.array([np.nan if value is None else value for value in of], np.float64)[codes]
     cells_shown = cell_texts(list(columns.values()))
     return own, Metrics(*cells_shown, np.stack(list(values.values()), axis=1)) if cells_shown else None
@@ -281,23 +281,22 @@ def _metrics(cells: _Cells) -> tuple[Columns, Metrics | None]:
 
 def _transfers(cells: _Cells) -> Columns:
     names, codes = _named(cells)
-    require_plain(all(is_copy(names[code]) for code in np.unique(codes).tolist()))
-    kinds = object_column([copy_kind(name) for name in names], codes)
-    source, target = (_memory(cells, name, len(codes)) for name in ("SrcMemKd", "DstMemKd"))
-    # For a memset the first of the two columns holds the memory.
-    is_set = kinds == "memset"
-    target = np.where(is_set & pd.isna(target), source, target)
-    memory = {
-        "source_memory": np.where(is_set, object_column([None], np.zeros(1, np.int32)), source),
-        "target_memory": target,
-    }
+    require_plain(all(is_copy(names[code]) for code in used_codes(codes)))
+    kinds = [copy_kind(name) for name in names]
+    source, target = (cells.texts(name, lambda text: text or None) for name in ("SrcMemKd", "DstMemKd"))
+    memory: Columns = {"source_memory": source, "target_memory": target}
+    is_set = np.array([kind == "memset" for kind in kinds])[codes]
+    if is_set.any() and source is not None:
+        # For a memset the first of the two columns holds the memory.
+        moved = is_set if target is None else is_set & nulls(target)
+        sources = np.asarray(source)
+        targets = np.full(len(codes), None, object) if target is None else np.asarray(target).copy()
+        targets[moved] = sources[moved]
+        sources[is_set] = None
+        memory = {"source_memory": sources, "target_memory": targets}
     span = cells.span()
-    return {**span, **cells.place(), **memory, "kind": kinds, "bytes": _copied_bytes(cells, span["duration_ns"])}
-
-
-def _memory(cells: _Cells, name: str, rows: int) -> Objects:
-    found = cells.texts(name, lambda text: text or None)
-    return object_column([None], np.zeros(rows, np.int32)) if found is None else found
+    named = {**memory, "kind": CodedTexts(codes, kinds)}
+    return {**span, **cells.place(), **named, "bytes": _copied_bytes(cells, span["duration_ns"])}
 
 
 def _factor(layout: Layout, name: str, si_unit: str) -> int | None:

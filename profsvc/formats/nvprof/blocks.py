@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from profsvc.formats.columnar.arrow_columns import NullableInts
-from profsvc.formats.columnar.csv_columns import Codes, cells_at
+from profsvc.formats.columnar.csv_columns import cells_at, coded_ints, used_codes
 from profsvc.formats.columnar.line_blocks import Block, Columns, IrregularBlockError, require_plain
 from profsvc.formats.nvprof.arrow_rows import ArrowRows
 from profsvc.formats.nvprof.column_plan import AXES, SIZE_COLUMNS, ColumnPlan
@@ -78,8 +78,7 @@ class _Cells:
         if not self.plan.has("Device"):
             return None
         texts, codes = self.split.texts("Device")
-        distinct = pd.array([parse_device(text)[1] for text in texts], dtype="Int64")
-        return distinct.take(cells_at(codes, self.where))
+        return coded_ints([parse_device(text)[1] for text in texts], cells_at(codes, self.where))
 
     def kernels(self) -> tuple[list[str], Int64s]:
         """Return the distinct names without their numbers, and the code of each row."""
@@ -116,7 +115,7 @@ def _parse_columns(split: SplitRows | ArrowRows, plan: ColumnPlan) -> ParsedRows
     is_call = ~is_copy & ~is_launch
     if plan.has("Device") and is_call.any():
         texts, codes = split.texts("Device")
-        require_plain(not any(texts[code] for code in _distinct(codes[is_call])))
+        require_plain(not any(texts[code] for code in used_codes(codes[is_call])))
     tables = {}
     for name, flags in (("launches", is_launch), ("transfers", is_copy), ("api_calls", is_call)):
         if flags.any():
@@ -124,11 +123,6 @@ def _parse_columns(split: SplitRows | ArrowRows, plan: ColumnPlan) -> ParsedRows
             tables[name] = cells.common() | _ROWS[name](cells)
     devices = split.texts("Device")[0] if plan.has("Device") else []
     return ParsedRows(split.rows, tables, [device for device in devices if device])
-
-
-def _distinct(codes: Codes) -> list[int]:
-    """Return the codes that occur."""
-    return list(np.flatnonzero(np.bincount(codes)).tolist())
 
 
 def _correlations(cells: _Cells, strict: bool) -> pd.arrays.IntegerArray:
@@ -149,7 +143,7 @@ def _launches(cells: _Cells) -> Columns:
     require_plain(not any(column is None or nulls(column).any() for column in sizes.values()))
     kernels, codes = cells.kernels()
     # A name that looks like a call keeps its number, which is then not the number of the launch.
-    require_plain(not any(kernels[code].endswith("])") for code in _distinct(codes)))
+    require_plain(not any(kernels[code].endswith("])") for code in used_codes(codes)))
     return {
         **sizes,
         **cells.place(),
@@ -163,7 +157,7 @@ def _launches(cells: _Cells) -> Columns:
 def _transfers(cells: _Cells) -> Columns:
     names, codes = cells.kernels()
     kinds = [match[1] if (match := _COPY.fullmatch(name)) else None for name in names]
-    require_plain(all(kinds[code] for code in _distinct(codes)))
+    require_plain(all(kinds[code] for code in used_codes(codes)))
     return {
         **cells.place(),
         "kind": CodedTexts.from_meanings(codes, kinds),

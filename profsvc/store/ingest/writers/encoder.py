@@ -134,7 +134,10 @@ class Encoder:
             self.copying_device = self.copying_device or _first(devices)
             self.transfers.add(columns["kind_id"], table["duration_ns"], table["bytes"])
         elif name == "kernel_summaries":
-            names, is_kernel = pd.Series(np.asarray(table["kernel"])), np.asarray(table["category"]) == "kernel"
+            names, is_kernel = (
+                pd.Series(np.asarray(table["kernel"]), dtype=object),
+                np.asarray(table["category"]) == "kernel",
+            )
             columns["kernel_id"] = self._numbers("kernels", names.where(is_kernel, None))
             columns["name_id"] = self._texts(names.mask(is_kernel, None))
         self.sink.write(name, columns)
