@@ -59,8 +59,9 @@ _SYMBOLS = {"P": "power", "U": "voltage", "I": "current", "T": "temperature", "E
 _SYMBOL = re.compile(r"[PUITE](?:[0-9]{1,3}|rms|avg|mean|max|min|tot|sum)?")
 # Words that are units at the end of any name: n1_watts, PkgWatt, clock_mhz, util_percent.
 _LAST = {"watt", "watts", "volt", "volts", "amp", "amps", "joule", "joules", "celsius", "fahrenheit", "percent", "pct"}
-_LAST |= {"mhz", "ghz", "kwh", "wh"}
+_LAST |= {"mhz", "ghz", "kwh", "wh", "kib", "mib", "gib"}
 _SPELLED = {"mhz": "MHz", "ghz": "GHz", "kwh": "kWh", "wh": "Wh", "percent": "%", "pct": "%"}
+_SPELLED |= {"kib": "KiB", "mib": "MiB", "gib": "GiB"}
 # Unambiguous units at the end of any name: VDD_IN_mW.
 _PRINTED = {"mW", "kW", "mWh", "kWh", "Wh", "mJ", "kJ", "mA", "uA", "mV", "kV", "degC", "degF"}
 # Words that change the unit after them: tokens per joule, kilo watts.
@@ -111,6 +112,8 @@ def split_label(label: str) -> tuple[str, str | None]:
     (('Main Avg Power', 'mW'), ('power_w', 'W'), ('Watts', 'watts'), ('T5', None))
     >>> split_label("Power/W"), split_label("Perf/W"), split_label("Current A"), split_label("Power (W)/mean")
     (('Power', 'W'), ('Perf/W', None), ('Current A', None), ('Power mean', 'W'))
+    >>> split_label("vram_used_mib"), split_label("used_mb")  # 10^6 or 2^20 bytes: a name does not tell
+    (('vram_used_mib', 'MiB'), ('used_mb', None))
     """
     label = label.strip()
     match = _BRACKETS.fullmatch(label) if len(label) <= MAX_LABEL_CHARS else None
