@@ -38,17 +38,21 @@ def analyze_again(engine: "Engine", files: store.BlobStore, run_id: int) -> int:
 
 
 @store.keep_connections
-def analyze(engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False) -> int:
+def analyze(
+    engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False, power_later: bool = False
+) -> int:
     """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 
     Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
     Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
+    With ``power_later`` the power of a run that logged it is left out, and stays marked as unfinished.
     """
     if asked:
         store.mark_duplicates_of_run(engine, run_id)
     while (total := _analyze_launches(engine, run_id, asked=asked)) is None:
         continue
-    analyze_power(engine, run_id, asked=asked)
+    if not (power_later and store.runs_by_board(engine, [run_id])):
+        analyze_power(engine, run_id, asked=asked)
     if progress:
         progress(total)
     return total

@@ -48,11 +48,14 @@ def ingest(
     how: ReadOptions = DEFAULT_OPTIONS,
     progress: Progress | None = None,
     files: store.BlobStore | None = None,
+    *,
+    power_later: bool = False,
 ) -> ImportResult:
     """Store a file in one transaction, then analyse its run; a run has the same bytes once. They are kept in ``files``.
 
     Where a server goes meanwhile, the file is read and stored again: that is safe, for its bytes are known. What was
-    stored and not analysed, because of a kill between the two, is analysed when the bytes come again.
+    stored and not analysed, because of a kill between the two, is analysed when the bytes come again. With
+    ``power_later`` the caller analyses the power of runs that logged it.
     """
     room = partial(store.unpack_folder, files)
     with copies_in(room), store.open_incoming(source, room, progress) as arrival:
@@ -72,7 +75,7 @@ def ingest(
             _note_refusal(engine, run, file_name, arrival.sha256, error)
             raise
         here = partial(open_arriving_or_kept, arrival, files)
-        store.retry(engine, partial(_analyze_if_unfinished, engine, stored.run_id, here))
+        store.retry(engine, partial(_analyze_if_unfinished, engine, stored.run_id, here, power_later=power_later))
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
     verdict.message = stored.message  # which has what is known only when all is stored
@@ -89,12 +92,12 @@ def ingest(
     return verdict
 
 
-def _analyze_if_unfinished(engine: "Engine", run_id: int, opened: OpenUpload) -> bool:
+def _analyze_if_unfinished(engine: "Engine", run_id: int, opened: OpenUpload, *, power_later: bool = False) -> bool:
     """Compute what is not finished of a run, whatever cut it short; tell whether there was anything."""
     if store.select(engine, "v1_uploads", run_id=run_id, format=MEMORY_TRACE):
         pipeline.memory_traces.simulate_traces(engine, run_id, opened)
     if wanted := run_id in store.unfinished(engine, run_id):
-        pipeline.analysis.analyze(engine, run_id)
+        pipeline.analysis.analyze(engine, run_id, power_later=power_later)
     return wanted
 
 

@@ -3,7 +3,7 @@
 import ipaddress
 import logging
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import resource_tracker
@@ -22,6 +22,8 @@ LOCAL = "local"
 CONNECT_SECONDS = 15
 QUEUED_PER_THREAD = 8
 REVIVE_SECONDS = 20
+# What Dask measures of its workers all the time is for its pages: 100 looks a second at the stack of every thread.
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.gil.enabled": False}
 PAGES = "127.0.0.1:0"  # Dask has pages of its own; nobody else shall see them
 WHY_TLS = (
     "{} is not encrypted, and who reaches a Dask scheduler runs any code on its workers; use tls://host:port, with the "
@@ -32,7 +34,7 @@ WHY_TLS = (
 def one_process(opened: Opened) -> Mapped:
     """Return what works on one item after the other in this process."""
 
-    def mapped(function: Callable[[Opened, Any], Any], items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    def mapped(function: Callable[[Opened, Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         for item in items:
             yield item, function(opened, item)
 
@@ -93,6 +95,7 @@ def _is_loopback(host: str) -> bool:
 @contextmanager
 def _local(opened: Opened, count: int | None, tell: Callable[[str], None]) -> Iterator["Client"]:
     """Start worker processes; only they and this process have the certificate of their scheduler."""
+    import dask
     from distributed import Client, LocalCluster, Status
     from distributed.diagnostics.plugin import SchedulerPlugin
     from distributed.security import Security
@@ -117,7 +120,7 @@ def _local(opened: Opened, count: int | None, tell: Callable[[str], None]) -> It
                     scheduler.loop.call_later(REVIVE_SECONDS, revive)
 
     closing: list[bool] = []
-    with _deaf_to_ctrl_c():
+    with _deaf_to_ctrl_c(), dask.config.set(QUIET):
         cluster = LocalCluster(
             n_workers=count,
             threads_per_worker=1,
@@ -182,7 +185,7 @@ def _mapped(client: "Client", target: Target) -> Mapped:
     """Return what works on items with the workers; of very many items only some are sent ahead."""
     from distributed import KilledWorker, as_completed
 
-    def mapped(function: Callable[[Opened, Any], Any], items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    def mapped(function: Callable[[Opened, Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         waiting, item_of = iter(items), dict[Any, Any]()
         done = as_completed(loop=client.loop)
 

@@ -54,7 +54,7 @@ class Outcome:
 class StoreFiles:
     """Stores the files of a run one after the other, as ``info`` and ``how`` say; a bad file stops no other.
 
-    With ``dated``, a file was measured when it was written.
+    With ``dated``, a file was measured when it was written. The power of the runs is left to `StoreOrAnalyze`.
     """
 
     info: store.RunInfo
@@ -74,7 +74,9 @@ class StoreFiles:
                     written = datetime.fromtimestamp(os.fstat(stream.fileno()).st_mtime, UTC)
                     info = replace(info, at=store.parse_measured_at(written.isoformat()))
                 name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
-                done = pipeline.ingest(opened.engine, stream, name, info, self.how, files=opened.files)
+                done = pipeline.ingest(
+                    opened.engine, stream, name, info, self.how, files=opened.files, power_later=True
+                )
         except OSError as error:
             return Outcome(file, group.run, REFUSED, f"it cannot be read: {error.strerror}", InputError.exit_code)
         except InputError as error:
@@ -85,6 +87,22 @@ class StoreFiles:
             said = f"internal error: {type(error).__name__}: {error}; report the traceback of: {DEBUG} {file}"
             return Outcome(file, group.run, FAILED, said, ServiceError.exit_code)
         return Outcome(file, group.run, KNOWN if done.known else STORED, done.message, 0, done)
+
+
+@dataclass(frozen=True)
+class StoreOrAnalyze:
+    """Stores the files of a run, or analyses the power of runs of one board; None if that fails, to be done again."""
+
+    files: StoreFiles
+
+    def __call__(self, opened: Opened, item: FileGroup | tuple[int, ...]) -> list[Outcome] | int | None:
+        """Do it."""
+        if isinstance(item, FileGroup):
+            return self.files(opened, item)
+        try:
+            return analyze_boards(opened, item)
+        except Exception:
+            return None
 
 
 def analyze_run(opened: Opened, run_id: int) -> int:

@@ -1,6 +1,6 @@
 """Files and runs in bulk, in this process: what becomes of each, and what runs take from each other."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,9 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, scale, store
-from profsvc.scale.work import Opened
+from profsvc.errors import ServiceError
+from profsvc.scale import bulk
+from profsvc.scale.work import Opened, analyze_boards
 from tests.benchmarks.cluster import different, export, rows_of_views
 from tests.conftest import ROOT
 
@@ -24,8 +26,8 @@ def load(place: Opened, mapped: Any, *paths: Path, **options: Any) -> list[scale
 def backwards(place: Opened) -> Any:
     """Work in this process, the last item first, as if its worker were the fastest."""
 
-    def mapped(function: Any, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        for item in reversed(items):
+    def mapped(function: Any, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        for item in reversed(list(items)):
             yield item, function(place, item)
 
     return mapped
@@ -66,6 +68,43 @@ def test_files_whose_workers_died_are_told(place: Opened) -> None:
     assert "the worker that read it died again and again" in done[0].message
 
 
+def test_a_failure_of_power_between_the_files_is_tried_again_at_the_end_and_told(
+    place: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "RUNS_PER_ANALYSIS", 1)
+    (folder := tmp_path / "exports").mkdir()
+    for number in range(3):
+        (folder / f"{number}_power.csv").write_text(board_log(number))
+    files = [folder / f"{number}_power.csv" for number in range(3)]
+
+    def broken(engine: Engine, run_id: int, **options: Any) -> Any:
+        raise ServiceError(f"no power of {run_id}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "analyze_power", broken)
+        groups = scale.group_files(list(map(str, files)))
+        working = scale.ingest(place, scale.one_process(place), groups, store.RunInfo(), HOW)
+        assert [next(working).status for _ in range(3)] == ["stored"] * 3
+        with pytest.raises(ServiceError, match="no power of 1"):
+            next(working)
+    assert store.unfinished(place.engine) == {run: [store.POWER_PART] for run in (1, 2, 3)}
+    assert [
+        one.status for one in list(scale.ingest(place, scale.one_process(place), groups, store.RunInfo(), HOW))
+    ] == ["known"] * 3
+    assert not store.unfinished(place.engine)
+
+
+def test_a_worker_that_dies_of_the_power_is_told(place: Opened, tmp_path: Path) -> None:
+    (tmp_path / "power.csv").write_text(board_log(0))
+    here = scale.one_process(place)
+
+    def mapped(function: Any, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        return here(function, items) if function is not analyze_boards else ((item, None) for item in items)
+
+    with pytest.raises(ServiceError, match="died again and again; run: profsvc analyze 1"):
+        load(place, mapped, tmp_path / "power.csv")
+
+
 def test_the_time_of_a_file_is_that_of_its_run(place: Opened, tmp_path: Path) -> None:
     import os
 
@@ -93,13 +132,26 @@ def loaded_both_ways(place: Opened, folder: Path, other: Path, empty: Path) -> d
         engine.dispose()
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 20])
 def test_later_runs_of_a_board_take_what_earlier_ones_found_whoever_ends_first(
-    place: Opened, tmp_path: Path, empty: Path
+    at_once: int, place: Opened, tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bulk, "RUNS_PER_ANALYSIS", at_once)
+    analyzed: list[int] = []
+    analyze_power = pipeline.analyze_power
+
+    def noted(engine: Engine, run_id: int, **options: Any) -> Any:
+        analyzed.append(run_id)
+        return analyze_power(engine, run_id, **options)
+
+    monkeypatch.setattr(pipeline, "analyze_power", noted)
     (folder := tmp_path / "exports").mkdir()
-    for number in range(2):
+    for number in range(3):
         (folder / f"{number}_power.csv").write_text(board_log(number))
+    (folder / "9_plain.csv").write_bytes((FIXTURES / "ncu_raw" / "plain.csv").read_bytes())
     rows = loaded_both_ways(place, folder, tmp_path / "other.sqlite", empty)
+    assert analyzed == [1, 2, 3] * 2, "each run once, in order, however they are stored"
+    assert not store.unfinished(place.engine)
     assert rows["v1_power_coefficients"], "the logs tell no coefficient, so the test shows nothing"
 
 
