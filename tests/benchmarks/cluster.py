@@ -4,10 +4,12 @@ Run it with ``python -m tests.benchmarks.cluster``. It makes 2,000 exports of th
 of tests (``--files`` makes fewer): traces of 200 launches of nvprof and Nsight Systems, power logs, and raw pages of
 Nsight Compute with 34 launches, each with other names and numbers. They are loaded into Postgres by two workers, as the
 role of ``db create-loader``; one worker is killed on the way. Then one process loads them into another database, and
-the rows of all views are compared. The overhead of a task is what Dask takes for work that does nothing. ``--serial``
-loads only some of the files by one process, spread over all; the power of their boards differs then, because it
-depends on all earlier runs. The number of rows of every run is compared in every view, and all rows of one run in
-``EVERY``.
+all rows of all views are compared, by a hash of each that Postgres computes. The overhead of a task is what Dask takes
+for work that does nothing.
+
+The speed-up on the clock counts on a machine that does nothing else. The time of the processors counts on every
+machine: one process and the server mostly wait for each other, so its files take the sum of both, while workers can at
+best use all processors all the time.
 """
 
 import argparse
@@ -22,22 +24,22 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
 from profsvc import pipeline, scale, store
 from profsvc.errors import counted
 from profsvc.scale.work import Opened
+from profsvc.store.schema.catalog import KINDS as VIEW_COLUMNS
 from profsvc.store.schema.catalog import VIEWS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests.benchmarks.reading import ROOT, gpu_trace, nsys_trace, smi_log
 from tests.postgres import Server, migrated, server
 
 RAW_PAGE = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
-EVERY = 11  # not a divisor of the kinds' cycle of twenty
 DECIMALS = re.compile(r"(?<![\d:.])\d+\.\d+(?!\.)")
 KINDS = (("raw", 1), ("smi", 4), ("nvprof", 8), ("nsys", 7))  # files of each kind among twenty
 # When and where something was stored, and numbers of rows that nothing else refers to.
@@ -87,11 +89,8 @@ def exports(folder: Path, count: int, rows: int = 200, kinds: Sequence[tuple[str
     return files
 
 
-def rows_of_views(engine: Engine, only: Container[str] | None = None) -> dict[str, Counter[str]]:
-    """Return the rows of every view, with runs and files by name instead of by the numbers they happened to get.
-
-    With ``only`` those of these runs.
-    """
+def rows_of_views(engine: Engine) -> dict[str, Counter[str]]:
+    """Return the rows of every view, with runs and files by name instead of by the numbers they happened to get."""
     runs = {row["run_id"]: row["name"] for row in store.select(engine, "v1_runs")}
     uploads = {
         row["upload_id"]: f"{runs[row['run_id']]}:{row['sha256'][:12]}" for row in store.select(engine, "v1_uploads")
@@ -111,27 +110,54 @@ def rows_of_views(engine: Engine, only: Container[str] | None = None) -> dict[st
     def plain(row: Mapping[str, Any]) -> str:
         return json.dumps({name: named(name, row[name]) for name in row if name not in NOT_COMPARED}, sort_keys=True)
 
-    def rows(view: str) -> Iterator[Mapping[str, Any]]:
-        if only is None:
-            yield from store.select(engine, view)
-        elif "run_id" in VIEWS[view][1]:
-            for run_id, name in runs.items():
-                if name in only:
-                    yield from store.select(engine, view, run_id=run_id)
-
-    return {view: Counter(map(plain, rows(view))) for view in VIEWS}
+    return {view: Counter(map(plain, store.select(engine, view))) for view in VIEWS}
 
 
-def counts_of_views(engine: Engine) -> dict[str, Counter[str]]:
-    """Return how many rows each run has in every view."""
-    runs = {row["run_id"]: row["name"] for row in store.select(engine, "v1_runs")}
-    views = [view for view in VIEWS if "run_id" in VIEWS[view][1]]
+def hashes_of_views(engine: Engine) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return how many rows every run has in every view and the sum of their hashes, which Postgres computes.
+
+    Runs and files stand by name instead of by the numbers they happened to get. Rows of no run are those of the run ''.
+    """
     with engine.connect() as connection:
-        found = {
-            view: connection.exec_driver_sql(f"SELECT run_id, count(*) FROM {view} GROUP BY run_id").all()
-            for view in views
-        }
-    return {view: Counter({runs[run]: count for run, count in rows if run in runs}) for view, rows in found.items()}
+        connection.exec_driver_sql(_RUN_NAMES)
+        connection.exec_driver_sql(_UPLOAD_NAMES)
+        found = {}
+        for view, kinds in VIEW_COLUMNS.items():
+            of_run = "r.name" if "run_id" in kinds else "''"
+            cells = ", ".join(_comparable(name, kind) for name, kind in kinds.items() if name not in NOT_COMPARED)
+            join = "LEFT JOIN compared_runs r ON r.run_id = v.run_id" if "run_id" in kinds else ""
+            digest = f"('x' || substr(md5(ROW({cells})::text), 1, 15))::bit(60)::bigint"
+            query = f"SELECT coalesce({of_run}, ''), count(*), sum({digest}) FROM {view} v {join} GROUP BY 1"
+            for run, count, total in connection.exec_driver_sql(query):
+                found[view, run] = int(count), int(total)
+        return found
+
+
+_RUN_NAMES = "CREATE TEMP TABLE compared_runs AS SELECT run_id, name FROM v1_runs"
+_UPLOAD_NAMES = """
+    CREATE TEMP TABLE compared_uploads (upload_id bigint PRIMARY KEY, name text);
+    INSERT INTO compared_uploads SELECT upload_id, r.name || ':' || sha256 FROM v1_uploads JOIN compared_runs r
+    USING (run_id);
+    ANALYZE compared_runs; ANALYZE compared_uploads;
+"""
+
+
+def _comparable(column: str, kind: str) -> str:
+    """Return the SQL of a cell, as `rows_of_views` has it."""
+    upload = "(SELECT u.name FROM compared_uploads u WHERE u.upload_id = {})"
+    if column in ("upload_id", "same_as"):
+        return upload.format(f"v.{column}")
+    if kind != "int":
+        return f"v.{column}"
+    if column.startswith("run_") and column != "run_facts":
+        return f"coalesce((SELECT c.name FROM compared_runs c WHERE c.run_id = v.{column}), v.{column}::text)"
+    if column.endswith("_id"):
+        owner, place = (f"v.{column} {sign} {IDS_PER_UPLOAD}" for sign in "/%")
+        return (
+            f"CASE WHEN v.{column} >= {IDS_PER_UPLOAD} THEN {upload.format(owner)} || ':' || {place}"
+            f" ELSE v.{column}::text END"
+        ).replace("%", "%%")
+    return f"v.{column}"
 
 
 def different(one: Mapping[str, Counter[str]], other: Mapping[str, Counter[str]]) -> dict[str, tuple[list[str], ...]]:
@@ -149,8 +175,46 @@ def opened(url: str, folder: Path) -> Opened:
     return Opened(engine, store.blob_store_of(engine, str(folder)))
 
 
-def kill_one(pids: Sequence[int], engine: Engine, at: int) -> threading.Thread:
-    """Kill the first worker when so many files are stored."""
+class Spent(NamedTuple):
+    """Seconds on the clock, and of the processors: of the program, of the workers' scheduler, and of the server."""
+
+    wall: float
+    program: float
+    scheduler: float
+    server: float
+
+    def of_each(self, files: int) -> str:
+        wall, program, scheduler, server = (1e3 * seconds / files for seconds in self)
+        return (
+            f"{self.wall:.1f} s, {wall:.0f} ms a file; of the processors {program:.0f} + {scheduler:.0f} (Dask) + "
+            f"{server:.0f} (server)"
+        )
+
+    @property
+    def processors(self) -> float:
+        return self.program + self.scheduler + self.server
+
+
+def ticks(pid: int, *, ended: bool = False) -> float:
+    """Return the processor seconds of a process, with those of its children that ended; 0 if it is gone."""
+    try:
+        cells = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, cells[11 : 15 if ended else 13])) / os.sysconf("SC_CLK_TCK")
+
+
+def server_seconds(engine: Engine) -> float:
+    """Return the processor seconds of the server."""
+    with engine.connect() as connection:
+        backend = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+    parent = Path(f"/proc/{backend}/stat").read_text().rpartition(")")[2].split()[1]
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return ticks(int(parent), ended=True) + sum(map(ticks, map(int, children)))
+
+
+def kill_one(pid: int, engine: Engine, at: int, spent: dict[int, float]) -> threading.Thread:
+    """Kill a worker when so many files are stored, and note the processor seconds that it took."""
 
     def stored() -> int:
         with engine.connect() as connection:
@@ -159,44 +223,12 @@ def kill_one(pids: Sequence[int], engine: Engine, at: int) -> threading.Thread:
     def wait() -> None:
         while stored() < at:
             time.sleep(0.2)
-        os.kill(pids[0], signal.SIGKILL)
+        spent[pid] = ticks(pid)
+        os.kill(pid, signal.SIGKILL)
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     return thread
-
-
-def nothing(_: Opened, item: int) -> int:
-    """Do nothing, to time what that takes."""
-    return item
-
-
-def load(place: Opened, files: Sequence[Path], folder: Path, workers: int, kill_at: int = 0) -> tuple[float, float]:
-    """Load the files; return the seconds, and the seconds of a task that does nothing (0 in this process)."""
-    groups = scale.group_files([str(folder)])
-    wanted = {str(file) for file in files}
-    groups = [group for group in groups if wanted.intersection(group.files)]
-    given = store.RunInfo(), pipeline.ReadOptions(zone="UTC")
-    if not workers:
-        began = time.perf_counter()
-        done = list(scale.ingest(place, scale.one_process(place), groups, *given))
-        took, overhead = time.perf_counter() - began, 0.0
-    else:
-        with scale.workers("local", place, workers) as mapped:
-            pids = sorted({pid for _, pid in mapped(process_id, range(40))})
-            began = time.perf_counter()
-            assert [item for item, _ in mapped(nothing, range(1000))]
-            overhead = (time.perf_counter() - began) / 1000
-            killer = kill_one(pids, place.engine, kill_at) if kill_at else None
-            began = time.perf_counter()
-            done = list(scale.ingest(place, mapped, groups, *given))
-            took = time.perf_counter() - began
-            if killer:
-                killer.join(5)
-                assert not killer.is_alive(), "no worker was killed"
-    wrong = [outcome for outcome in done if outcome.exit_code]
-    assert not wrong, wrong[:3]
-    return took, overhead
 
 
 def process_id(_: Opened, item: int) -> int:
@@ -205,51 +237,105 @@ def process_id(_: Opened, item: int) -> int:
     return os.getpid()
 
 
+def nothing(_: Opened, item: int) -> int:
+    """Do nothing, to time what that takes."""
+    return item
+
+
+def loop(_: Opened, item: int) -> int:
+    """Compute for about a quarter of a second."""
+    return sum(range(10_000_000))
+
+
+def groups_of(folder: Path) -> tuple[Any, ...]:
+    return scale.group_files([str(folder)]), store.RunInfo(), pipeline.ReadOptions(zone="UTC")
+
+
+def load_alone(place: Opened, folder: Path) -> Spent:
+    """Load the files by this process."""
+    began = Spent(time.perf_counter(), time.process_time(), 0.0, server_seconds(place.engine))
+    _require_stored(list(scale.ingest(place, scale.one_process(place), *groups_of(folder))))
+    ended = Spent(time.perf_counter(), time.process_time(), 0.0, server_seconds(place.engine))
+    return Spent(*(after - before for after, before in zip(ended, began, strict=True)))
+
+
+def load_by_workers(place: Opened, folder: Path, workers: int, kill_at: int = 0) -> Spent:
+    """Load the files by workers, of which one is killed when so many files are stored."""
+    with scale.workers("local", place, workers) as mapped:
+        before = {pid: ticks(pid) for _, pid in mapped(process_id, range(40))}
+        _measure_machine(mapped, workers)
+        killed = dict[int, float]()
+        killer = kill_one(min(before), place.engine, kill_at, killed) if kill_at else None
+        began = Spent(time.perf_counter(), 0.0, time.process_time(), server_seconds(place.engine))
+        done = list(scale.ingest(place, mapped, *groups_of(folder)))
+        wall, here = time.perf_counter() - began.wall, time.process_time() - began.scheduler
+        server_s = server_seconds(place.engine) - began.server
+        after = killed | {pid: ticks(pid) for _, pid in mapped(process_id, range(40))}
+        if killer:
+            killer.join(5)
+            assert not killer.is_alive(), "no worker was killed"
+    _require_stored(done)
+    return Spent(wall, sum(spent - before.get(pid, 0.0) for pid, spent in after.items()), here, server_s)
+
+
+def _measure_machine(mapped: Any, workers: int) -> None:
+    """Print the overhead of a task, and how many times as fast as one all workers are with work that waits for none."""
+    began = time.perf_counter()
+    assert len(list(mapped(nothing, range(1000)))) == 1000
+    print(f"overhead of a task: {time.perf_counter() - began:.2f} ms")
+    spent = []
+    for count in (1, workers):
+        began = time.perf_counter()
+        assert len(list(mapped(loop, range(count)))) == count
+        spent.append(time.perf_counter() - began)
+    print(f"a loop in {workers} workers at once: {workers * spent[0] / spent[1]:.2f} times one")
+
+
+def _require_stored(done: Sequence[scale.Outcome]) -> None:
+    wrong = [outcome for outcome in done if outcome.exit_code]
+    assert not wrong, wrong[:3]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--serial", type=int, default=0, help="time only so many files by one process")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as made, server() as at:
         folder = Path(made) / "exports"
         files = exports(folder, asked.files)
         size = sum(file.stat().st_size for file in files) / 1e6
         machine = f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
-        print(f"{counted(len(files), 'file')}, {size:.0f} MB, {machine}")
-        _compare(at, files, folder, asked.workers, asked.serial)
+        print(f"{counted(len(files), 'file')}, {size:.0f} MB, {machine}", flush=True)
+        _compare(at, len(files), folder, asked.workers)
 
 
-def _compare(at: Server, files: list[Path], folder: Path, workers: int, serial: int) -> None:
+def _compare(at: Server, files: int, folder: Path, workers: int) -> None:
     stores = [at.url(migrated(at)) for _ in range(2)]
     admin = store.connect(
         at.admin.set(drivername="postgresql+psycopg", database=stores[0].database).render_as_string(False)
     )
     role = store.create_loader(admin, f"loader_{stores[0].database}")
     cluster = opened(role.url, folder.parent / "kept")
-    took, overhead = load(cluster, files, folder, workers, kill_at=len(files) // 3)
-    loaded = len(store.select(cluster.engine, "v1_runs"))
-    print(f"{workers} workers, one killed: {took:.1f} s, {took / len(files) * 1e3:.0f} ms a file; {loaded} runs")
-    print(f"overhead of a task: {overhead * 1e3:.2f} ms")
-    some = files[:: max(len(files) // serial // EVERY * EVERY, 1)] if serial else files
-    alone = opened(stores[1].render_as_string(hide_password=False), folder.parent / "kept")
-    alone_took, _ = load(alone, some, folder, 0)
-    each, each_alone = took / len(files), alone_took / len(some)
-    print(f"one process: {alone_took:.1f} s, {each_alone * 1e3:.0f} ms a file; speed-up {each_alone / each:.2f}")
-    names = sorted(row["name"] for row in store.select(alone.engine, "v1_runs"))
-    counted_rows = counts_of_views(cluster.engine), counts_of_views(alone.engine)
-    if not serial:
-        said = different(*counted_rows) or "none"
-        print(f"rows of the views: {sum(counted_rows[0]['v1_metrics'].values())} metrics, "
-              f"{sum(counted_rows[0]['v1_launches'].values())} launches; runs with another number: {said}")  # fmt: skip
-    compared = set(names[::EVERY] if len(names) > 20 * EVERY else names)
-    found, expected = (rows_of_views(place.engine, compared) for place in (cluster, alone))
-    print(f"rows of {counted(len(compared), 'run')}: {sum(sum(rows.values()) for rows in found.values())}; "
-          f"different: {different(found, expected) or 'none'}")  # fmt: skip
-    for place in (cluster.engine, alone.engine, admin):
-        place.dispose()
+    together = load_by_workers(cluster, folder, workers, kill_at=files // 3)
+    print(f"{workers} workers, one killed: {together.of_each(files)}", flush=True)
+    places = [opened(url.render_as_string(hide_password=False), folder.parent / "kept") for url in stores]
+    alone = load_alone(places[1], folder)
+    print(f"one process: {alone.of_each(files)}", flush=True)
+    most = alone.processors / (together.processors / min(workers, os.cpu_count() or 1))
+    print(f"speed-up {alone.wall / together.wall:.2f}; by the time of the processors at most {most:.2f}")
+    began = time.perf_counter()
+    found, expected = (hashes_of_views(place.engine) for place in places)
+    rows = sum(count for count, _ in expected.values())
+    wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+    print(f"{len({run for _, run in expected} - {''})} runs, {rows:,} rows in {len(VIEWS)} views, compared in "
+          f"{time.perf_counter() - began:.0f} s; different: {wrong[:20] or 'none'}")  # fmt: skip
+    for engine in (cluster.engine, admin, *(place.engine for place in places)):
+        engine.dispose()
     with at.session(str(stores[0].database)) as session:
         session.execute(f'DROP OWNED BY "{role.name}"; DROP ROLE "{role.name}"')
+    if wrong:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":
