@@ -176,7 +176,7 @@ class Cluster:
 
     def __init__(self, programs: Path, folder: Path, settings: dict[str, str]) -> None:
         """Take a folder that the server's user owns; nothing is made yet."""
-        self._programs, self._folder, self.port = programs, folder, _free_port()
+        self._programs, self._folder, self.port = programs, folder, free_port()
         # Root may not run a server.
         user = _server_user()
         self._become = ["setpriv", f"--reuid={user}", "--clear-groups"] if user else []
@@ -273,7 +273,7 @@ def _is_user(name: str) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as line:
         line.bind(("127.0.0.1", 0))
         return int(line.getsockname()[1])

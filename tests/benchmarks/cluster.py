@@ -222,7 +222,7 @@ def kill_one(pid: int, engine: Engine, at: int, spent: dict[int, float]) -> thre
 
     def wait() -> None:
         while stored() < at:
-            time.sleep(0.2)
+            time.sleep(1)
         spent[pid] = ticks(pid)
         os.kill(pid, signal.SIGKILL)
 

@@ -88,7 +88,8 @@ def archive(
     for month in ready:
         print_message(_describe(store.archive_month(engine, month, place, print_message)))
     if ready:
-        print_message(f"DuckDB reads it with: duckdb -init {place}/views.sql; profsvc db vacuum frees the space")
+        how = "profsvc help howto/archive" if "://" in place else f"duckdb -init {place}/views.sql"
+        print_message(f"DuckDB reads it with: {how}; profsvc db vacuum frees the space")
 
 
 def restore(

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from sqlalchemy import insert
 
 from profsvc.errors import ServiceError, UsageError, counted
@@ -16,6 +17,7 @@ from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.maintenance.archive import contents
 from profsvc.store.maintenance.archive.contents import Group, Leaving
+from profsvc.store.maintenance.archive.metric_rows import long_metrics_queries, rows_of_blocks
 from profsvc.store.maintenance.archive.parquet_files import (
     ParquetFile,
     Span,
@@ -252,25 +254,42 @@ def _write(
 
 
 def _of_view(engine: Engine, view: str, group: Group) -> Iterator[Any]:
-    """Yield the rows that a view has of some runs, some at a time, from a server as Arrow tables."""
+    """Yield the rows that a view has of some runs."""
     schema = schema_of_view(view)
-    columns = ", ".join(f'"{name}"' for name in schema.names)
-    if engine.dialect.name == "postgresql":
-        from profsvc.store.maintenance.archive.copying import copied
-
-        listed = ", ".join(str(int(run)) for run in group.runs)
-        with reading(engine) as connection:
-            yield from copied(connection, f"SELECT {columns} FROM {view} WHERE run_id IN ({listed})", schema)
+    if view == "v1_metrics":
+        yield from rows_of_blocks(engine, list(group.runs), schema)
+        for query in long_metrics_queries():
+            yield from _asked(engine, f"{query} WHERE u.run_id IN", schema, group)
         return
-    yield from _chunks(engine, f"SELECT {columns} FROM {view} WHERE run_id IN :runs", runs=list(group.runs))
+    columns = ", ".join(f'"{name}"' for name in schema.names)
+    yield from _asked(engine, f"SELECT {columns} FROM {view} WHERE run_id IN", schema, group)
 
 
-def _of_table(engine: Engine, name: str, table: Leaving, group: Group) -> Iterator[Sequence[Any]]:
+def _asked(engine: Engine, query: str, schema: Any, group: Group) -> Iterator[Any]:
+    """Yield the rows of a query that ends before the list of the runs of a group."""
+    yield from _rows(engine, f"{query} ({', '.join(str(int(run)) for run in group.runs)})", schema)
+
+
+def _rows(engine: Engine, query: str, schema: Any) -> Iterator[Any]:
+    """Yield the rows of a query without parameters, some at a time, from a server as Arrow tables."""
+    with reading(engine) as connection:
+        # A server writes bytes as text that Arrow does not read.
+        if engine.dialect.name == "postgresql" and pa.binary() not in schema.types:
+            from profsvc.store.maintenance.archive.copying import copied
+
+            yield from copied(connection, query, schema)
+            return
+        streamed = text(query).execution_options(stream_results=True, max_row_buffer=ROWS_PER_FETCH)
+        yield from connection.execute(streamed).partitions(ROWS_PER_FETCH)
+
+
+def _of_table(engine: Engine, name: str, table: Leaving, group: Group) -> Iterator[Any]:
     """Yield the rows of a base table that leave, in the order of its key."""
-    columns = [column.name for column in metadata.tables[name].columns]
+    columns = ", ".join(column.name for column in metadata.tables[name].columns)
     keys = ", ".join(column.name for column in metadata.tables[name].primary_key)
-    for query, values in _conditions(table, group):
-        yield from _chunks(engine, f"SELECT {', '.join(columns)} FROM {name} WHERE {query} ORDER BY {keys}", **values)
+    for query, bounds in _conditions(table, group):
+        where = query.replace(":first", str(bounds["first"])).replace(":end", str(bounds["end"]))
+        yield from _rows(engine, f"SELECT {columns} FROM {name} WHERE {where} ORDER BY {keys}", schema_of_table(name))
 
 
 def _conditions(table: Leaving, group: Group) -> Iterator[tuple[str, dict[str, int]]]:
@@ -278,13 +297,6 @@ def _conditions(table: Leaving, group: Group) -> Iterator[tuple[str, dict[str, i
     for first, last in contents.ranges(group.owners(table)):
         bounds = {"first": first * table.per_owner, "end": (last + 1) * table.per_owner}
         yield f"{table.key} >= :first AND {table.key} < :end{table.condition}", bounds
-
-
-def _chunks(engine: Engine, query: str, **values: Any) -> Iterator[Sequence[Any]]:
-    prepared = _of_runs(query) if "runs" in values else text(query)
-    with reading(engine) as connection:
-        streamed = prepared.execution_options(stream_results=True, max_row_buffer=ROWS_PER_FETCH)
-        yield from connection.execute(streamed, values).partitions(ROWS_PER_FETCH)
 
 
 def _put(place: Place, path: str, content: bytes) -> None:
