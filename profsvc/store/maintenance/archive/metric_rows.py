@@ -182,7 +182,7 @@ def _constant_rows(blocks: _Blocks, constants: dict[str, Sequence[Any]]) -> dict
 
 
 def _cell_rows(blocks: _Blocks, lists: dict[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the rows of cells that differ among the launches of their block; an empty text is no row."""
+    """Return the rows of cells that differ among the launches of their block; an empty text has no row."""
     cell_ids = _ints(lists["cell_id"])
     split = pc.split_pattern(pa.array(lists["texts"], pa.string()), " ")
     counts = np.diff(split.offsets.to_numpy()).astype(np.int64)
