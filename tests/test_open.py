@@ -1,15 +1,25 @@
 """``profsvc.open``: a store and a service give the same results as frames, and show themselves in a notebook."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 import profsvc
-from profsvc import store
+from profsvc import pipeline, store
+from profsvc.api import Run
 from profsvc.errors import NotFoundError, UsageError
-from tests.web.conftest import looked_at
+from profsvc.web.http.state import AppState
+from tests.conftest import ROOT
+from tests.web.conftest import looked_at, running
 
 __all__ = ["looked_at"]
-TABLES = ("launches", "criteria", "potential", "causes", "models", "power")
+TABLES = [name for name, value in vars(Run).items() if isinstance(value, property) and name != "info"]
+FILES = {
+    "board": ("held_out/power_marks.csv", "held_out/power_smi.csv.gz"),
+    "traced": ("nvprof/gpu_trace.csv", "nsys_stats/several_reports.csv"),
+    "profiled": ("ncu_details/h200_three_launches.csv.gz",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +35,43 @@ def test_a_table_of_a_run_is_the_same_from_both(both, name):
     pd.testing.assert_frame_equal(local, service)
     assert len(local) or name == "power"
     assert len(local.columns) > 5
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """A store with a power log, a trace and a profile with rules, as a file and over HTTP."""
+    file = tmp_path_factory.mktemp("others") / "store.sqlite"
+    engine = store.open_store(str(file))
+    for run, names in FILES.items():
+        for name in names:
+            with (ROOT / "fixtures" / name).open("rb") as stream:
+                pipeline.ingest(engine, stream, Path(name).name, store.RunInfo(name=run, device="NVIDIA H200"))
+    site = AppState(engine, store.blob_store_of(engine))
+    with running(site) as service, profsvc.open(file) as local, profsvc.open(service.url) as remote:
+        yield local, remote
+    engine.dispose()
+
+
+@pytest.mark.parametrize("run", FILES)
+def test_all_of_a_run_is_the_same_from_both(others, run):
+    local, remote = (one.run(run) for one in others)
+    assert local.info == remote.info
+    assert repr(local) == repr(remote)
+    for name in TABLES:
+        pd.testing.assert_frame_equal(getattr(local, name), getattr(remote, name))
+    assert len(local.power) if run == "board" else len(local.launches)
+
+
+def test_every_view_is_the_same_from_both(others):
+    filled = 0
+    for view in store.VIEWS:
+        frames = [one.table(view, limit=100) for one in others]
+        pd.testing.assert_frame_equal(*frames)
+        filled += len(frames[0]) > 0
+    assert filled > 20
+    kernels = [one.compare("traced", "profiled") for one in others]
+    for name in ("kernels", "criteria", "only_before", "only_after"):
+        pd.testing.assert_frame_equal(*(getattr(one, name) for one in kernels))
 
 
 def test_runs_queries_and_comparisons_are_the_same(both):

@@ -6,9 +6,13 @@ A trace of nvprof is uploaded into a new SQLite store. The first answer reads al
 the span before it, down to a thousandth of a millionth. Plain SQLite answers the same zoom by grouping the launches
 and copies of the span into as many columns: the ratio is its time over that of the answer. Times contain HTTP and JSON;
 the processor time is that of the view in this process, which other work on the machine changes less.
+
+With ``--perfetto`` the run is only exported for Perfetto, and the slices of the file, paired as Perfetto pairs them,
+are counted and summed beside the rows of the store.
 """
 
 import argparse
+import io
 import sqlite3
 import tempfile
 import time
@@ -17,9 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from sqlalchemy import Engine, text
 
 from profsvc import pipeline, store
+from profsvc.store.connection.transactions import reading
 from profsvc.views.timeline import timeline
+from profsvc.views.trace_export import write_perfetto
 from tests.benchmarks.reading import gpu_trace, write
 from tests.benchmarks.run_pages import service
 
@@ -34,13 +41,18 @@ def main() -> None:
     """Print the seconds of the first answer and of each zoom."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=int, default=1_000_000)
-    events = parser.parse_args().events
+    parser.add_argument("--perfetto", action="store_true")
+    wanted = parser.parse_args()
+    events = wanted.events
     with tempfile.TemporaryDirectory() as folder:
         trace, file = Path(folder, "trace.csv"), Path(folder, "store.sqlite")
         write(trace, gpu_trace(events))
         engine = store.open_store(str(file))
         with trace.open("rb") as stream:
             pipeline.ingest(engine, stream, trace.name, store.RunInfo(name="traced"))
+        if wanted.perfetto:
+            _export(engine)
+            return
         busy = time.process_time()
         timeline(engine, 1)
         print(f"processor time of reading the events: {time.process_time() - busy:.2f} s")
@@ -64,6 +76,21 @@ def main() -> None:
                 print(f"zoom {zoom:2}: {1e3 * took:6.1f} ms, processor {1e3 * busy:6.1f} ms, {items:6} items; "
                       f"SQLite {1e3 * plain:7.1f} ms, "
                       f"ratio {plain / took:.1f}")  # fmt: skip
+
+
+def _export(engine: Engine) -> None:
+    from tests.views.test_trace_export import slices
+
+    content, busy = io.BytesIO(), time.process_time()
+    write_perfetto(engine, 1, content)
+    print(f"{len(content.getvalue()) / 1e6:.1f} MB written in {time.process_time() - busy:.1f} s of processor time")
+    found, _ = slices(content.getvalue())
+    for track, table in (("kernels", "launches"), ("copies", "transfers")):
+        lengths = [length for name, _, _, length in found if name.endswith(track)]
+        with reading(engine) as connection:
+            rows = [round(ns) for ns in connection.execute(text(f"SELECT duration_ns FROM {table}")).scalars()]
+        same = "equal" if (len(rows), sum(rows)) == (len(lengths), sum(lengths)) else "DIFFERENT"
+        print(f"{track}: {len(lengths)} slices of {sum(lengths)} ns; {len(rows)} rows of {sum(rows)} ns: {same}")
 
 
 def _ask(http: httpx.Client, asked: dict[str, int]) -> tuple[float, dict[str, Any]]:

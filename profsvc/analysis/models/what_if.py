@@ -86,7 +86,7 @@ class Answer(NamedTuple):
 def current_inputs(counters: pd.DataFrame, inputs: Values) -> dict[str, Array]:
     """Return the inputs of one launch as they are, NaN where missing, from those of `model_inputs`."""
     if has_tensor_work(Counts(counters)).any():
-        inputs = inputs | {name: np.asarray(np.nan) for name in ("plain", "wide", "flop")}
+        inputs = {**inputs} | {name: np.asarray(np.nan) for name in ("plain", "wide", "flop")}
     return {name: np.asarray(value).reshape(-1)[:1] for name, value in inputs.items()}
 
 

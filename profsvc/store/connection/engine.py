@@ -62,10 +62,12 @@ def _on_checkout(connection: Any, record: Any, _proxy: Any) -> None:
         raise DisconnectionError
 
 
-def _on_checkin(_connection: Any, record: Any) -> None:
-    """Close what has written: it has settings of its own, and perhaps other files beside it."""
+def _on_checkin(connection: Any, record: Any) -> None:
+    """Close what has written, for it has settings of its own and perhaps other files beside it; others free memory."""
     if record.info.get("writes"):
         record.invalidate()
+    elif connection is not None:
+        connection.execute("PRAGMA shrink_memory")
 
 
 def _file_behind(connection: Any) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema import power, results, wall_time
 from profsvc.store.schema.catalog import KINDS, in_dialect
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
 
 # The order of the rows of a view; other views have the order of the database.
 ORDER = {
@@ -97,7 +97,7 @@ def results_without_launch(engine: Engine, view: str, run_id: int) -> list[dict[
     found = results.VIEW_DEFINITIONS[view]
     columns = ", ".join(f'{in_dialect(sql, engine.dialect.name)} AS "{name}"' for name, _, sql, _ in found.columns)
     query = text(
-        f"SELECT {columns} FROM {found.source} WHERE c.run_id = :run_id AND c.launch_id = {results.WHOLE_RUN_ID}"
+        f"SELECT {columns} FROM {found.source} WHERE c.run_id = :run_id AND c.launch_id = {WHOLE_RUN_ID}"
         f" ORDER BY {ORDER[view]}"
     )
     with reading(engine) as connection:

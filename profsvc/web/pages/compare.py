@@ -20,11 +20,13 @@ from profsvc.web.http.state import app_state, grant_of
 from profsvc.web.pages.history import MAX_PATH_NAME, history_path
 from profsvc.web.pages.rendering.filters import name
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
-from profsvc.web.pages.rendering.tables import Column, Row
+from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns
 
 MAX_LISTED_RUNS = 60
 MAX_SHOWN = 24
 UNMATCHED = {"before": "Only before: gone kernels", "after": "Only after: new kernels"}
+ALWAYS_SHOWN = ("name", "effect_ns", "change", "before_ns", "after_ns", "speedup")
+"""Columns of the kernels that are there even if no kernel has a value."""
 WORDS = {REGRESSION: "slower", FASTER: "faster", NO_CHANGE: "same"}
 """Outcome of a kernel -> the word beside its change."""
 PAIR_SEPARATOR = "..."
@@ -114,12 +116,13 @@ def _comparison_values(view: Mapping[str, Any]) -> dict[str, Any]:
     old, new = view["before"]["run_id"], view["after"]["run_id"]
     least = specs.smallest_change("criterion").absolute
     criteria = sorted((_criterion_row(row, least) for row in view["criteria"]), key=lambda row: -abs(row["change"]))
+    kernels = [_kernel_row(row, view) for row in sorted(view["kernels"], key=_effect, reverse=True)]
     moved_by = sum(abs(row["change"]) >= least for row in criteria)
     return {
         "view": view,
-        "kernels": [_kernel_row(row, view) for row in sorted(view["kernels"], key=_effect, reverse=True)],
+        "kernels": kernels,
         "appeared": [row for row in view["kernels"] if row["new_causes"]],
-        "kernel_columns": _kernel_columns(old, new),
+        "kernel_columns": nonempty_columns(_kernel_columns(old, new), kernels, ALWAYS_SHOWN),
         "criteria": criteria[: min(MAX_SHOWN, moved_by)],
         "more_criteria": criteria[min(MAX_SHOWN, moved_by) :],
         "least": least,

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store, views
+from profsvc.reports.kernel_names import labelled
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of
@@ -82,7 +83,7 @@ FILE_COLUMNS = (
     Column("received_at", "received (UTC)", "when"),
 )
 KERNEL_COLUMNS = (
-    Column("kernel", "kernel", "name", width=64,
+    Column("kernel", "kernel", "name", width=64, full="kernel_full",
            link=lambda row: f"/runs/{row['run_id']}/kernels/{row['kernel_id']}"),
     Column("launches", "launches", "number", "v1_kernel_totals.launches"),
     Column("total_ns", "total", "duration", "v1_kernel_totals.total_ns"),
@@ -154,8 +155,9 @@ def kernel_rows(engine: Any, info: Row) -> tuple[list[dict[str, Any]], bool]:
         times = {f"{name}_ns": None if row[f"{name}_us"] is None else 1e3 * row[f"{name}_us"]
                  for name in ("mean", "p95", "max")}  # fmt: skip
         share = total_ns / whole if whole and total_ns is not None else None
-        rows.append(row | times | {"total_ns": total_ns, "share": share, "run_id": info["run_id"]})
-    return rows, more
+        own = {"total_ns": total_ns, "share": share, "run_id": info["run_id"], "kernel_full": row["kernel"]}
+        rows.append(row | times | own)
+    return labelled(rows), more
 
 
 def _file_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -203,7 +205,7 @@ def _roofline(request: Request, run_id: int) -> Figure:
     """Return the roofline of the longest launches; its numbers are read when it comes into view."""
     path = f"/v1/runs/{run_id}/plots/roofline"
     source, image = path_to(request, path, {"limit": ROOFLINE_LAUNCHES}), path_to(request, f"{path}.svg")
-    return Figure("Roofline of the longest launches", None, chart="roofline", source=source, image=image)
+    return Figure("The longest launches", None, chart="roofline", source=source, image=image)
 
 
 _TABLES = {

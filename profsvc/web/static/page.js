@@ -117,6 +117,33 @@
     } else if (box && !box.contains(event.target)) close(false);
   });
 
+  /* Tables: each can be saved as CSV, with numbers as they are and whole names. */
+  const field = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const said = (cell) => cell.dataset.v ?? cell.querySelector(":scope > [title]")?.title ?? cell.innerText.trim().replace(/^–$/, "");
+  const heading = (cell) => cell.innerText.replace(/[▲▼]/g, "").trim() + (cell.dataset.unit ? ` (${cell.dataset.unit})` : "");
+  const save = (table) => {
+    const head = [...table.tHead?.rows ?? []].map((row) => [...row.cells].map(heading));
+    const body = [...table.tBodies].flatMap((one) => [...one.rows]).map((row) => [...row.cells].map(said));
+    const csv = [...head, ...body].map((row) => row.map(field).join(",") + "\r\n").join("");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
+    link.download = `${document.title.split(" · ")[0]}, ${table.caption?.innerText ?? "table"}.csv`.replace(/[\\/:*?"<>|]+/g, "_");
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+  const offer = (table) => {
+    if (!table.tBodies[0]?.rows.length) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet save";
+    button.textContent = "Save as CSV";
+    button.setAttribute("aria-label", `Save as CSV: ${table.caption?.innerText ?? "table"}`);
+    button.addEventListener("click", () => save(table));
+    table.closest(".wide").after(button);
+  };
+  document.querySelectorAll("main .wide > table").forEach(offer);
+  document.addEventListener("tableadded", (event) => offer(event.target));
+
   /* Keyboard shortcuts. */
   const keys = document.getElementById("keys");
   let before = "";

@@ -198,6 +198,7 @@
     wide.setAttribute("aria-label", "Lanes of the timeline");
     wide.append(table);
     document.getElementById("timeline-table").replaceChildren(wide);
+    table.dispatchEvent(new Event("tableadded", { bubbles: true }));
     const missing = [view.untimed && `${view.untimed} events without a start time are not shown`, view.left_out && `${view.left_out} events of further lanes are not shown`].filter(Boolean);
     state.textContent = [`${view.events.toLocaleString("en")} events in ${time(view.length_ns)}; in view: ${time(from)} to ${time(to)}`, ...missing].join(". ");
   };

@@ -1,6 +1,7 @@
 """A service with something on every page, and a browser that tolerates nothing: no error, no failed request, no other
 host."""
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from profsvc import pipeline, store
 from profsvc.store.connection.transactions import writing
 from profsvc.web.http.state import AppState
 from tests import nights
+from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches
 from tests.store.queries.kernels import test_means as test_kernel_metrics
+from tests.store.queries.told import raw
 from tests.views import thermocouple_logs
 from tests.web.conftest import ROOT, Service, running
 
@@ -70,9 +73,11 @@ def _fill(engine: Any) -> None:
 
 
 def _fill_more(engine: Any) -> None:
-    """Add kernels that are known by means, and thermocouples on a die."""
+    """Add kernels that are known by means, thermocouples on a die, and a profile with its source."""
     test_kernel_metrics.stored(engine, test_kernel_metrics.METRICS, test_kernel_metrics.TRACE)
     thermocouple_logs.fill(engine, "spacer", thermocouple_logs.log(thermocouple_logs.field()))
+    for name, file in (("raw.csv", raw(launches(REDUCE, SAXPY))), ("source.csv", both(REDUCE, SAXPY))):
+        pipeline.ingest(engine, io.BytesIO(file.encode()), name, store.RunInfo(name="sourced", project="demo"))
 
 
 def fill_nights(engine: Any) -> dict[str, int]:
@@ -100,8 +105,10 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown
     _fill_more(engine)
     launch = store.select(engine, "v1_launches", run_id=store.find_run(engine, "h200"), launch_index=3)[0]
     numbers = {
-        name: store.find_run(engine, name) for name in ("h200", "board", "measured", "traced", "means", "spacer")
+        name: store.find_run(engine, name)
+        for name in ("h200", "board", "measured", "traced", "means", "spacer", "sourced")
     }
+    numbers["sourced_launch"] = store.select(engine, "v1_launches", run_id=numbers["sourced"])[0]["launch_id"]
     numbers |= fill_nights(engine) | {"run": numbers["h200"], "launch": launch["launch_id"]}
     with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         yield Shown(service, numbers, {})

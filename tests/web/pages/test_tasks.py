@@ -1,5 +1,6 @@
 """What people do all day, in clicks from the list of runs; each also by one request and one call of a client."""
 
+import csv
 import gzip
 
 import pytest
@@ -10,6 +11,7 @@ from tests.conftest import ROOT
 from tests.store.ingest.test_source_launches import both
 from tests.web.conftest import running
 from tests.web.pages.conftest import window
+from tests.web.pages.walked import WALKED
 
 
 class Clicks:
@@ -119,6 +121,26 @@ def test_an_export_of_the_list(clicks, shown, client):
     lines = started.value.path().read_text().splitlines()
     assert len(lines) > len(client.rows("runs")) > 1
     assert shown.service.get("/v1/runs.csv").text.splitlines()[0] == lines[0]
+
+
+def test_an_export_of_any_table(browser_page, shown, client):
+    page = browser_page.page
+    for one in WALKED:
+        browser_page.open(shown.path(one.path))
+        if one.name == "timeline":  # its table is made with the drawing
+            page.wait_for_selector("main .wide > table")
+        tables = page.locator("main .wide > table:has(tbody tr)").count()
+        assert page.locator("main .wide + button.save").count() == tables, one.name
+    browser_page.open(shown.path("/runs/{run}"))
+    with page.expect_download() as started:
+        page.click("[aria-label='Kernels by time'] + button.save")
+    assert started.value.suggested_filename == "h200, Kernels by time.csv"
+    with started.value.path().open(newline="", encoding="utf-8") as file:
+        saved = list(csv.DictReader(file))
+    totals = client.rows("kernel_totals", run_id=shown.numbers["run"])
+    assert {row["kernel"]: float(row["total (ns)"]) for row in saved} == {
+        row["kernel"]: pytest.approx(row["total_ns"], rel=1e-9) for row in totals
+    }
 
 
 def test_a_token_is_revoked(chromium, site, engine):

@@ -12,11 +12,21 @@ class Walked(NamedTuple):
     status: int = 200
 
 
+# Routes that lead to another page, or are a part of one.
+NO_PAGES = {
+    "/compare/{pair:path}",
+    "/history/{kernel:path}",
+    "/commits/{commit:path}",
+    "/docs/api/{operation}/ask",
+    "/static/{name}",
+}
 WALKED = (
     Walked("runs", "/", "h200"),
     Walked("runs-none", "/?search=nothing+like+it", "No runs match"),
     Walked("runs-groups", "/?by=branch", "By project and branch"),
     Walked("settings", "/settings", "New token"),
+    Walked("settings-schedules", "/settings/schedules", "New schedule"),
+    Walked("settings-channels", "/settings/channels", "PROFSVC_CHANNELS"),
     Walked("settings-storage", "/settings/storage", "schema"),
     Walked("run", "/runs/{run}", "What to do first"),
     Walked("run-power", "/runs/{board}", "power.draw"),
@@ -29,6 +39,9 @@ WALKED = (
     Walked("launch", "/runs/{run}/launches/{launch}", "Speed of light"),
     Walked("metrics", "/runs/{run}/launches/{launch}/metrics", "dram__bytes"),
     Walked("metrics-beside", "/runs/{run}/launches/{launch}/metrics?baseline=0&search=dram", "Baseline: #0"),
+    Walked("source", "/runs/{sourced}/source", "a.cu line 7"),
+    Walked("launch-source", "/runs/{sourced}/launches/{sourced_launch}/source", "LDG.E"),
+    Walked("graph", "/runs/{traced}/graph", "Work-flow graph"),
     Walked("devices", "/devices", "Catalogue"),
     Walked("device", "/devices/NVIDIA%20H200", "Characterization"),
     Walked("models", "/models?run={run}", "needs a trace"),

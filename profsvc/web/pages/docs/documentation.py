@@ -27,7 +27,10 @@ NARROW_CHARACTERS = 40  # the line of code that a window of 400 pixels shows
 
 
 class _Renderer(RendererHTML):
-    """Writes tables into boxes that scroll, with the heading above as their caption. Tab reaches them and long code."""
+    """Writes tables and pictures into boxes that scroll, tables with the heading above as their caption.
+
+    Tab reaches them and long code. A picture is never smaller than it was drawn, so its text can be read.
+    """
 
     def table_open(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         caption = escape(tokens[index].meta["caption"])
@@ -38,6 +41,11 @@ class _Renderer(RendererHTML):
 
     def table_close(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         return "</table></div>\n"
+
+    def image(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+        name = escape(tokens[index].content)
+        picture = super().image(tokens, index, options, env)
+        return f'<span class="wide picture" role="region" aria-label="{name}" tabindex="0">{picture}</span>'
 
     def fence(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         block = super().fence(tokens, index, options, env)

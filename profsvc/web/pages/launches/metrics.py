@@ -12,12 +12,14 @@ from profsvc.views.launch_metrics import differing, launch_metrics
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
-from profsvc.web.pages.rendering.filters import count
+from profsvc.web.pages.rendering.filters import count, duration, percent, si, value
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to
 from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns
 
 MAX_CHOICES = 30
 ROWS_PER_PAGE = 400
+SCALED_UNITS = {"byte", "byte/s", "Hz", "sector/s"}
+"""Units that get a prefix, such as those of 1.68 TB/s."""
 
 
 def _launch_of_row(row: Row) -> dict[str, Any]:
@@ -29,13 +31,11 @@ def _baseline_of_row(row: Row) -> dict[str, Any]:
 
 
 COLUMNS = (
-    Column("section", "section", "name"),
     Column("metric", "metric", "name", width=80),
     Column("baseline_shown", "baseline", "number", "v1_metrics.value", _baseline_of_row),
     Column("shown", "value", "number", "v1_metrics.value", _launch_of_row),
-    Column("unit", "unit", "name"),
-    Column("change", "change", "number", "metrics.change"),
-    Column("change_fraction", "change (%)", "change", "metrics.change", flags="word"),
+    Column("change_fraction", "change", "change", "metrics.change", flags="word"),
+    Column("section", "section", "name"),
 )
 
 
@@ -111,10 +111,23 @@ def _page_row(row: Row, own: Row, beside: Row | None) -> dict[str, Any]:
         "launch_id": own["launch_id"],
         "baseline_run_id": beside and beside["run_id"],
         "baseline_id": beside and beside["launch_id"],
-        "shown": row["raw_text"] if row["value"] is None else row["value"],
-        "baseline_shown": row["baseline_text"] if row["baseline"] is None else row["baseline"],
+        "shown": _with_unit(row, "value", "raw_text"),
+        "baseline_shown": _with_unit(row, "baseline", "baseline_text"),
         "word": word,
     }
+
+
+def _with_unit(row: Row, number: str, text: str) -> str | None:
+    """Return a value with its unit, as people write it: shares in percent, times and bytes in a unit that fits."""
+    given, unit = row[number], row["unit"]
+    if given is None:
+        said: str | None = row[text]
+        return said
+    if unit == "1":
+        return percent(given, 2) if "pct" in row["metric"] else value(given)
+    if unit == "s":
+        return duration(1e9 * given)
+    return si(given, unit) if unit in SCALED_UNITS else f"{value(given)} {unit or ''}".rstrip()
 
 
 def register(app: FastAPI) -> None:

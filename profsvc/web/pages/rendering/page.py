@@ -59,7 +59,7 @@ class Links(NamedTuple):
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True, finalize=filters.escape_unsafe,
+        lstrip_blocks=True, keep_trailing_newline=True, finalize=filters.escape_unsafe, auto_reload=False,
     )  # fmt: skip
     made.filters.update(filters.FILTERS)
     made.globals["asset_path"] = asset_path

@@ -7,6 +7,12 @@ Row = Mapping[str, Any]
 NUMERIC_KINDS = {"number", "speedup", "duration", "percent", "size", "light", "bar", "part", "signed", "change"}
 """Kinds of numeric cells, which are right-aligned."""
 
+UNITS = {
+    **dict.fromkeys(("duration", "signed"), "ns"),
+    **dict.fromkeys(("percent", "part", "light", "change"), "fraction"),
+    "size": "bytes",
+}
+
 
 def row_reference(key: str, run: str = "run_id") -> Callable[[Row], Mapping[str, Any]]:
     """Return a function that identifies a row in its view by its run and its number in ``key``."""
@@ -42,6 +48,11 @@ class Column(NamedTuple):
     def explained_as(self, row: Row) -> str:
         """Return the name for `/explain/` of a row."""
         return self.explain if isinstance(self.explain, str) else self.explain(row)
+
+    @property
+    def unit(self) -> str:
+        """The unit of its values as numbers, for an export; empty if the title or the number says all."""
+        return UNITS.get(self.kind, "")
 
     @property
     def side(self) -> str:

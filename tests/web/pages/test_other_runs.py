@@ -1,0 +1,108 @@
+"""The tasks of a day on runs that lack most: a trace alone, a profile without stalls, one launch, hostile names, power
+alone."""
+
+import csv
+
+import pytest
+
+from profsvc.client import Client
+from tests.store.queries.told import One, raw, trace
+from tests.web.conftest import running
+from tests.web.pages.conftest import HELD_OUT, window
+from tests.web.pages.test_tasks import Clicks
+
+NAME = "<b>&\"'" + "n" * 280 + "</b>"
+KERNEL = "k_" + "<T*>&'" + "x" * 280
+LAUNCHES = [One(KERNEL, ns=1_000 + n) for n in range(12)]
+RUNS = {
+    "trace": trace(LAUNCHES).encode(),
+    "no stalls": raw(LAUNCHES).encode(),
+    "one launch": raw(LAUNCHES[:1]).encode(),
+    NAME: raw(LAUNCHES[:3]).encode(),
+    "power": (HELD_OUT / "power_smi.csv.gz").read_bytes(),
+}
+
+
+@pytest.fixture(scope="module")
+def store_file(tmp_path_factory):
+    return tmp_path_factory.mktemp("other") / "store.sqlite"
+
+
+@pytest.fixture(scope="module")
+def others(store_file):
+    from profsvc import store
+    from profsvc.web.http.state import AppState
+
+    engine = store.open_store(str(store_file), pooled=True)
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
+        for number, (name, content) in enumerate(RUNS.items()):
+            for night in range(2):  # the second is compared with the first
+                said = service.upload(content + b"\n" * (night + 1) if number < 4 else content,
+                                      run=name if night else f"before {number}", project=f"p{number}")  # fmt: skip
+                assert said.status_code in (200, 201), said.text
+        yield service
+    engine.dispose()
+
+
+@pytest.fixture
+def found(chromium, others):
+    with window(chromium, others.url, viewport={"width": 1280, "height": 900}) as opened:
+        yield opened
+
+
+def start(found, number):
+    """Start at the list of one project, at its newest run."""
+    return Clicks(found, f"/?project=p{number}"), "main tbody tr:first-child td a >> nth=0"
+
+
+@pytest.mark.parametrize("number", range(len(RUNS)), ids=[name[:10] for name in RUNS])
+def test_a_run_says_what_it_knows_and_what_to_do(found, others, number):
+    clicks, newest = start(found, number)
+    clicks(newest)
+    assert clicks.clicks == 1
+    page, name = clicks.page, list(RUNS)[number]
+    run = others.ok("/v1/runs", project=f"p{number}")["rows"][0]
+    if len(name) < 100:
+        assert page.inner_text("h1") == name
+    text = page.inner_text("main")
+    assert "\n\n\n\n" not in text
+    if "power" in name:
+        assert page.locator("a.button:has-text('Power and temperature')").count() == 1
+        assert "What to do first" not in text or page.locator("#first ~ .wide, #first ~ ol, #first ~ p").count()
+    else:
+        first = page.evaluate("document.querySelector('#first').nextElementSibling.innerText")
+        assert len(first) > 20, "the section is empty"
+    with Client(others.url) as client:
+        assert client.run(run["run_id"])["run"]["name"] == run["name"]
+
+
+@pytest.mark.parametrize("number", range(4), ids=[name[:10] for name in list(RUNS)[:4]])
+def test_the_run_before_is_two_clicks_away(found, others, number):
+    clicks, newest = start(found, number)
+    clicks(newest)
+    clicks("a:has-text('Compare with the previous run')")
+    assert clicks.clicks == 2
+    page = clicks.page
+    assert page.locator("[aria-label^='Common kernels'], main table").count()
+    after = int(page.url.rpartition("after=")[2].partition("&")[0])
+    view = others.ok("/v1/compare", after=after)
+    with Client(others.url) as client:
+        assert client.compare(None, after)["kernels"] == view["kernels"]
+    (row,) = view["kernels"]
+    assert (row["kernel_before_full"], row["outcome"]) == (KERNEL, "no change")
+
+
+@pytest.mark.parametrize("number", range(4), ids=[name[:10] for name in list(RUNS)[:4]])
+def test_a_launch_and_an_export_of_its_names(found, number):
+    clicks, newest = start(found, number)
+    clicks(newest)
+    page = clicks.page
+    with page.expect_download() as saved:
+        page.click("[aria-label='Launches'] + button.save")
+    with saved.value.path().open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["kernel"] for row in rows} == {KERNEL}
+    assert all(float(row["duration (ns)"]) > 0 for row in rows)
+    clicks("[aria-label='Launches'] tbody tr:first-child td:nth-child(2) a")
+    assert clicks.clicks == 2
+    assert KERNEL in page.inner_text("main")
