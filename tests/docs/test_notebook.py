@@ -36,8 +36,8 @@ def test_every_cell_runs_and_shows_something(
     monkeypatch.setenv(kind, looked_at.url if kind == "PROFSVC_URL" else store.address(demo))
     names: dict[str, Any] = {}
     shown = [result_of(cell, names) for cell in code_cells()]
-    names["lab"].target.close()
     tables = [one._repr_html_() for one in shown if hasattr(one, "_repr_html_")]
+    names["lab"].target.close()
     assert len(tables) >= 5
     assert all("<table" in text and "<td>" in text for text in tables)
     assert all(shown[-1])

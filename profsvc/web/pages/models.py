@@ -94,6 +94,19 @@ def _field(one: Input, given: Mapping[str, str], problems: Mapping[str, str]) ->
             "lines": min(max(value.count("\n") + 2, 6), 24)}  # fmt: skip
 
 
+GRAPH_EXPLANATIONS = {
+    "launch": "figure.launch", "data_stall": "graph.stall", "conflicts": "graph.stall",
+    **{name: f"graph.{name}" for name in ("times", "total_us", "mean_us", "share", "visits", "balance",
+                                          "predicted_us", "measured_us", "ratio")},
+}  # fmt: skip
+"""Column of the graph -> the explanation of its numbers."""
+
+
+def _graph_columns(rows: list[dict[str, Any]]) -> list[Column]:
+    columns = plain_columns(rows, (), GRAPH_EXPLANATIONS)
+    return [one._replace(explain="graph.device") if one.name == "device" else one for one in columns]
+
+
 def show_graph(request: Request) -> Response:
     """Show the work-flow graph of a run: what follows what in its trace, and the average warps of its launches."""
     args = RequestArgs(request)
@@ -109,7 +122,7 @@ def show_graph(request: Request) -> Response:
     links = Links(json=path_to(request, f"/v1/runs/{run_id}/graph", {"show": part})) if view else Links()
     return page(
         request, "graph.html", "Work-flow graph", links=links, run_id=run_id, parts=run_graph.SHOWS, part=part,
-        message=message, view=view, columns=plain_columns(view["rows"]) if view else (),
+        message=message, view=view, columns=_graph_columns(view["rows"]) if view else (),
         model=run_graph.MODEL,
     )  # fmt: skip
 

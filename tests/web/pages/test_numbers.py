@@ -17,7 +17,18 @@ UNDONE = re.compile(r'<a class="number" data-explain[^>]*>([^<]*)</a>')
 HTML = {"accept": "text/html"}
 WITHOUT = {
     *("runs-none", "models", "upload", "login", "explain", "sql", "sql-values", "compare-choose", "timeline"),
-    *("docs", "docs-criteria", "docs-commands", "settings", "settings-storage", "api", "api-view", "api-body"),
+    *(
+        "docs",
+        "docs-criteria",
+        "docs-commands",
+        "settings",
+        "settings-storage",
+        "settings-schedules",
+        "settings-channels",
+        "api",
+        "api-view",
+        "api-body",
+    ),
 }
 """Pages without a number in a table, a tile or a list of facts."""
 

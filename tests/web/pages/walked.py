@@ -42,6 +42,8 @@ WALKED = (
     Walked("source", "/runs/{sourced}/source", "a.cu line 7"),
     Walked("launch-source", "/runs/{sourced}/launches/{sourced_launch}/source", "LDG.E"),
     Walked("graph", "/runs/{traced}/graph", "Work-flow graph"),
+    Walked("graph-arcs", "/runs/{traced}/graph?show=arcs", "target"),
+    Walked("graph-warps", "/runs/{run}/graph?show=warps", "balance"),
     Walked("devices", "/devices", "Catalogue"),
     Walked("device", "/devices/NVIDIA%20H200", "Characterization"),
     Walked("models", "/models?run={run}", "needs a trace"),
