@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.errors import StoreLostError
+from profsvc.errors import ServiceError, StoreLostError
 from profsvc.store.connection import postgres as server
 from profsvc.tables import Batch
 from tests import postgres
@@ -66,6 +67,24 @@ def rows(engine: Engine) -> dict[str, list[str]]:
         return sorted(json.dumps(row, sort_keys=True, default=str) for row in found)
 
     return {view: of(view) for view in store.VIEWS}
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("FATAL: the database system is starting up", StoreLostError),
+        ("FATAL: the database system is shutting down", StoreLostError),
+        (
+            "FATAL: the database system is not yet accepting connections DETAIL: Consistent recovery state has not "
+            "been yet reached.",
+            StoreLostError,
+        ),
+        ("server closed the connection unexpectedly", StoreLostError),
+        ('FATAL: password authentication failed for user "lab"', ServiceError),
+    ],
+)
+def test_a_server_that_comes_soon_is_asked_again(said: str, kind: type[ServiceError]) -> None:
+    assert type(server.user_error(psycopg.OperationalError(said), "db.lab")) is kind
 
 
 def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_whole_url: str) -> None:

@@ -1,5 +1,6 @@
 """Which files are one run: each file its own, or all of a folder; a run is named after where its files lie."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -38,12 +39,15 @@ def group_files(paths: Sequence[str], by: str = FILE) -> list[FileGroup]:
 
 
 def _files_in(path: Path) -> Iterator[Path]:
-    """Yield a file, or the files of a folder and its subfolders in the order of their names."""
+    """Yield a file, or the files of a folder and its subfolders in the order of their names.
+
+    Links without a file and pipes are among them, so that it is told that they cannot be read.
+    """
     if not path.is_dir():
         yield path
         return
     for file in sorted(path.rglob("*")):
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts):
+        if not file.is_dir() and not any(part.startswith(".") for part in file.relative_to(path).parts):
             yield file
 
 
@@ -52,5 +56,16 @@ def _run_of(given: Path, file: Path, by: str) -> str:
     inside = file.relative_to(given) if given.is_dir() else Path(file.name)
     folders = list(inside.parts[:-1])
     if by == FOLDER:
-        return "/".join(folders) or (given if given.is_dir() else given.absolute().parent).resolve().name or "run"
-    return "/".join([*folders, inside.name.split(".")[0] or "run"])
+        name = "/".join(folders) or (given if given.is_dir() else given.absolute().parent).resolve().name or "run"
+    else:
+        name = "/".join([*folders, inside.name.split(".")[0] or "run"])
+    return readable(name)
+
+
+def readable(name: str) -> str:
+    r"""Return the name of a file with bytes that are not UTF-8 as escapes.
+
+    >>> readable(os.fsdecode(b"bad\xff"))
+    'bad\\xff'
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

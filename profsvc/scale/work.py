@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from profsvc import pipeline, settings, store
 from profsvc.errors import InputError, ProfsvcError, ServiceError
-from profsvc.scale.files import FileGroup
+from profsvc.scale.files import FileGroup, readable
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -68,14 +68,15 @@ class StoreFiles:
     def _store(self, opened: Opened, group: FileGroup, file: str) -> Outcome:
         info = replace(self.info, name=group.run, new_run_id=group.number)
         path = Path(file)
+        if path.exists() and not path.is_file():
+            return Outcome(file, group.run, REFUSED, "it is a pipe or a device, not a file", InputError.exit_code)
         try:
             with path.open("rb") as stream:
                 if self.dated:
                     written = datetime.fromtimestamp(os.fstat(stream.fileno()).st_mtime, UTC)
                     info = replace(info, at=store.parse_measured_at(written.isoformat()))
-                name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
                 done = pipeline.ingest(
-                    opened.engine, stream, name, info, self.how, files=opened.files, power_later=True
+                    opened.engine, stream, readable(path.name), info, self.how, files=opened.files, power_later=True
                 )
         except OSError as error:
             return Outcome(file, group.run, REFUSED, f"it cannot be read: {error.strerror}", InputError.exit_code)

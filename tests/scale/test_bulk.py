@@ -1,5 +1,6 @@
 """Files and runs in bulk, in this process: what becomes of each, and what runs take from each other."""
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,27 @@ def test_a_bad_file_stops_no_other_and_a_second_time_all_are_known(place: Opened
     again = load(place, scale.one_process(place), bad, good)
     assert [one.status for one in again] == ["refused", "known"]
     assert [run["launches"] for run in store.select(place.engine, "v1_runs")] == [2]
+
+
+def test_what_is_no_file_and_odd_names_are_told(place: Opened, tmp_path: Path) -> None:
+    (folder := tmp_path / "exports").mkdir()
+    good = (FIXTURES / "ncu_raw" / "plain.csv").read_bytes()
+    (folder / "a_link.csv").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(folder / "b_pipe.csv")
+    (folder / "c_empty.csv").touch()
+    (folder / os.fsdecode(b"d_bad\xff.csv")).write_bytes(good)
+    (folder / f"e_{'n' * 240}.csv").write_bytes(good + b"\n")
+    done = load(place, scale.one_process(place), folder)
+    assert [(one.status, one.run[:8]) for one in done] == [
+        *(("refused", "a_link"), ("refused", "b_pipe"), ("refused", "c_empty")),
+        *(("stored", r"d_bad\xff"[:8]), ("stored", "e_nnnnnn")),
+    ]
+    assert [one.message for one in done[:3]] == [
+        "it cannot be read: No such file or directory",
+        "it is a pipe or a device, not a file",
+        "c_empty.csv is empty; re-run the export",
+    ]
+    assert next(run["name"] for run in store.select(place.engine, "v1_runs")) == r"d_bad\xff"
 
 
 def test_a_defect_in_one_file_is_told_and_stops_no_other(place: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +128,6 @@ def test_a_worker_that_dies_of_the_power_is_told(place: Opened, tmp_path: Path) 
 
 
 def test_the_time_of_a_file_is_that_of_its_run(place: Opened, tmp_path: Path) -> None:
-    import os
-
     file = tmp_path / "plain.csv"
     file.write_bytes((FIXTURES / "ncu_raw" / "plain.csv").read_bytes())
     os.utime(file, (1_700_000_000, 1_700_000_000))

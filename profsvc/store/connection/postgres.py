@@ -34,6 +34,8 @@ CONNECT_DEFAULTS: dict[str, str | int] = {
     "tcp_user_timeout": 60_000,
 }
 CONNECTION_LOST = "connection lost or server unreachable; uncommitted changes were rolled back; retry"
+# What a server says that refuses connections now and takes them soon.
+COMING = ("starting up", "shutting down", "in recovery", "not yet accepting connections")
 # SQLSTATE or its prefix -> the error and its message.
 ERRORS_BY_SQLSTATE: dict[str, tuple[type[ProfsvcError], str]] = {
     "08": (StoreLostError, CONNECTION_LOST),
@@ -45,7 +47,11 @@ ERRORS_BY_SQLSTATE: dict[str, tuple[type[ProfsvcError], str]] = {
     "53200": (ServiceError, "the server is out of memory; nothing was changed"),
     "57014": (ServiceError, "the statement was cancelled or took longer than the server allows; nothing was changed"),
     "25006": (ServiceError, "the server is a read-only standby; nothing was changed; use the primary server"),
-    "42501": (ServiceError, "the user of this URL lacks the privilege; nothing was changed"),
+    "42501": (
+        ServiceError,
+        "the user of this URL lacks the privilege; nothing was changed; use the owner of the store, or for loading "
+        "files the role of: profsvc db create-loader",
+    ),
     "54000": (InputError, "a name in the file is longer than the server can index; nothing was changed"),
     "22021": (InputError, "a text in the file contains a character that the server cannot store; nothing was changed"),
 }
@@ -82,7 +88,7 @@ def user_error(error: BaseException, where: str) -> ProfsvcError:
         return InputError(f"{where}: a text in the file contains a NUL character; nothing was changed")
     if not state and type(error).__name__ == "OperationalError":
         # Errors have no code before the connection is open and after it is lost.
-        coming = ("FATAL" not in said) or "starting up" in said or "shutting down" in said or "in recovery" in said
+        coming = "FATAL" not in said or any(words in said for words in COMING)
         if coming:
             return StoreLostError(f"{where}: {CONNECTION_LOST} ({said})")
         return ServiceError(f"{where}: the server refused the connection: {said}; check user, password and database")
