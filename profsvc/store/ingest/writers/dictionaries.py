@@ -57,6 +57,8 @@ DERIVED_COLUMNS: Mapping[str, tuple[tuple[str, ...], Callable[[tuple[str, ...]],
 }
 MAX_CACHED_NAMES = 100_000
 NAMES_PER_QUERY = 500
+# With so many slots, most hashes of the cache are found without a search.
+SLOT_BITS = 16
 
 
 def reject_nul(texts: Iterable[str]) -> None:
@@ -147,7 +149,8 @@ class Combinations:
     def __init__(self, store: Connection | Engine, table: str) -> None:
         """Begin with an empty cache of ``table``, one of `COMBINATION_COLUMNS`."""
         self._names = Names(store, table)
-        self._hashes = np.empty(0, np.int64)
+        self._hashes = np.empty(0, np.int64)  # in ascending order
+        self._slots = np.zeros(1 << SLOT_BITS, np.int32)  # by the first bits of a hash, a place that it may have
         self._rows = np.empty((len(COMBINATION_COLUMNS[table]), 0), np.int64)
         self._numbers = np.empty(0, np.int64)
         odd = np.random.default_rng(1).integers(1 << 62, size=len(self._rows), dtype=np.int64)
@@ -166,8 +169,9 @@ class Combinations:
         known = np.zeros(rows, np.bool_)
         numbers = np.empty(rows, np.int64)
         if len(self._hashes):
-            place = np.searchsorted(self._hashes, hashes)
-            place[place == len(self._hashes)] = 0
+            place = self._slots.take(_first_bits(hashes))
+            missed = np.flatnonzero(self._hashes.take(place) != hashes)
+            place[missed] = np.searchsorted(self._hashes, hashes[missed]) % len(self._hashes)
             known = np.ones(rows, np.bool_)
             for own, column in zip(self._rows, columns, strict=True):
                 known &= (own == column)[place] if len(column) == 1 else own[place] == column
@@ -202,10 +206,21 @@ class Combinations:
     def _keep(self, hashes: Ints, rows: Ints, numbers: Ints) -> None:
         if len(self._hashes) > MAX_CACHED_NAMES:
             self._hashes, self._rows, self._numbers = self._hashes[:0], self._rows[:, :0], self._numbers[:0]
+            self._slots[:] = 0
         order = np.argsort(together := np.concatenate((self._hashes, hashes)), kind="stable")
         self._hashes = together[order]
+        self._slots[_first_bits(self._hashes)] = np.arange(len(self._hashes))
         self._rows = np.concatenate((self._rows, rows), axis=1)[:, order]
         self._numbers = np.concatenate((self._numbers, numbers))[order]
+
+
+def _first_bits(hashes: Ints) -> npt.NDArray[np.int64]:
+    """Return the first bits of hashes as whole numbers.
+
+    >>> _first_bits(np.array([-1, 0])).tolist() == [2**SLOT_BITS - 1, 0]
+    True
+    """
+    return (hashes.view(np.uint64) >> np.uint64(64 - SLOT_BITS)).view(np.int64)
 
 
 def _first_positions(codes: Ints, count: int) -> Ints:

@@ -37,7 +37,12 @@ class _Totals:
         self._waiting: list[tuple[Ints, Ints]] = []
 
     def add(self, numbers: Ints, totals: Ints) -> None:
-        """Add the totals of distinct numbers, one row per column."""
+        """Add the totals of distinct numbers in ascending order, one row per column."""
+        place = np.searchsorted(self._numbers, numbers)
+        if len(place) and place[-1] < len(self._numbers) and (self._numbers[place] == numbers).all():
+            for by, column, own in zip(_SUMS, self._totals, totals, strict=False):
+                column[place] = by(column[place], own)
+            return
         self._waiting.append((numbers, totals))
         if sum(len(own) for own, _ in self._waiting) > max(MIN_WAITING_ROWS, len(self._numbers)):
             self._merge()
