@@ -77,7 +77,7 @@ def opened(engine: "Engine", run_id: int, kernel: str, words: dict[str, Row]) ->
         rows.append({"launch": one, "criteria": own, "potential": bound or None, "units": useful, "rules": [],
                      "models": side_by_side(said, one["duration_ns"], bound if "speedup" in bound else None,
                                             one["device"], record.of(one["device"], one["kernel"], bound.get("bound"))),
-                     "reason": one["why_not"], "causes": caused,
+                     "reason": one["why_not"], "causes": caused, "first": causes.first(caused, one["duration_ns"]),
                      "advice": causes.hints(caused) or advice(own, bound, words)})  # fmt: skip
     return rows
 

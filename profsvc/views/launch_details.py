@@ -71,6 +71,7 @@ def _opened(
                 ),
                 "rules": causes.beside(rules.get(key, []), caused.get(key, []), counted.get(key)),
                 "causes": caused.get(key, []),
+                "first": causes.first(caused.get(key, []), known.get(key, one)["duration_ns"]),
                 "advice": causes.hints(caused.get(key, [])) or advice(own, known.get(key, {}), words),
             }
         )

@@ -111,6 +111,8 @@ def test_text_of_a_launch_has_every_criterion_unit_and_hint(opened):
             assert row["title"] in block
         for hint in one["advice"]:
             assert hint["hint"] in block
+        assert one["first"] in block.splitlines()[3]
+        assert len(one["first"]) > 20
         titles = {unit["quantity"]: unit["title"] for unit in one["units"]}
         assert f"limited by {titles[one['potential']['ideal_bound']]}), ceiling" in block
         assert "None" not in block

@@ -70,6 +70,7 @@ def test_an_opened_launch_has_what_the_views_say(demo, run, index):
     most = 1 - 1 / one["potential"]["speedup"]
     assert all(0 < saving <= most + 1e-12 for saving in savings)
     summary = run["launches"][index]
+    assert one["first"] == summary["first"] != ""
     # Where several causes share the loss, the sentence names them, largest first, and not the limit above them.
     named = next(
         hint for hint in one["advice"] if hint["kind"] == "saving" or "No single cause" not in summary["first"]

@@ -62,6 +62,8 @@ def _heading(one: Row, published: bool) -> Iterable[str]:
         )
     elif bound:
         yield f"   no potential: {bound['reason']}"
+    if one.get("first"):  # an older service does not say it
+        yield f"   {one['first']}"
 
 
 def _units(one: Row) -> Iterable[str]:
