@@ -21,12 +21,13 @@ def wall_time(engine: "Engine", run_id: int, uploads: Sequence[Row]) -> list[dic
     """Return one dict per device of a trace: its budget, its iterations, and what is unknown; empty without a trace.
 
     The ``budget`` begins with the kernels; all else follows by what could be recovered, most first. Its ``time_ns`` add
-    up to ``wall_ns``. ``names`` are the calls, ranges or late kernels of a category.
+    up to ``wall_ns``. ``names`` are the calls, ranges or late kernels of a category. ``waits_ns`` is what a device
+    waits in collectives for the one that arrives last, at most; see `_waits`.
     """
     views = ("v1_wall_time", "v1_wall_time_details", "v1_wall_time_iterations", "v1_wall_time_notes")
     budget, details, iterations, notes = (_by_lane(store.select(engine, view, run_id=run_id)) for view in views)
     files = {upload["upload_id"]: upload["file_name"] for upload in uploads}
-    return [
+    lanes = [
         dict(zip(_LANE, lane, strict=True))
         | {
             "file": files.get(lane[0]),
@@ -39,6 +40,21 @@ def wall_time(engine: "Engine", run_id: int, uploads: Sequence[Row]) -> list[dic
         for lane in budget | notes
         for rows in [budget.get(lane, [])]
     ]
+    return [lane | {"waits_ns": waits} for lane, waits in zip(lanes, _waits(lanes), strict=True)]
+
+
+def _waits(lanes: Sequence[Row]) -> list[int | None]:
+    """Return what each device waits in collectives for the one that arrives last, at most, in ns; None if not known.
+
+    Who arrives last waits for nobody: its collectives are the shortest. What those of the others take beyond that, they
+    wait. It is known only if all devices ran the same number of collectives, and if there is more than one device.
+    """
+    own = [next((row for row in lane["budget"] if row["category"] == "collectives"), None) for lane in lanes]
+    known = [row for row in own if row is not None and row["events"]]
+    if len(known) < 2 or len(known) < len(own) or len({row["events"] for row in known}) > 1:
+        return [None] * len(lanes)
+    took = [int(row["time_ns"] + (row["hidden_ns"] or 0)) for row in known]
+    return [one - min(took) for one in took]
 
 
 def flat(lanes: Iterable[Row]) -> list[dict[str, Any]]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-_NUMBER = re.compile(r"\d+")
-_PROFILER_STEP = "ProfilerStep##"
+_NUMBER = re.compile(r"#?\d+")
+_PROFILER_STEP = "ProfilerStep#"
 _STEP_WORDS = re.compile(r"(?<![a-z])(?:step|iter|iteration|batch|epoch)(?![a-z])", re.IGNORECASE)
 
 
@@ -25,10 +25,12 @@ class RangeGroup(NamedTuple):
 
 
 def without_numbers(name: str) -> str:
-    """Return a name with # for each number.
+    """Return a name with # for each number, or for # and a number.
 
     >>> without_numbers("step 12 of 100")
     'step # of #'
+    >>> without_numbers("ProfilerStep#7")
+    'ProfilerStep#'
     """
     return _NUMBER.sub("#", name)
 
