@@ -46,7 +46,7 @@ def wall_time(engine: "Engine", run_id: int, uploads: Sequence[Row]) -> list[dic
 def _waits(lanes: Sequence[Row]) -> list[int | None]:
     """Return what each device waits in collectives for the one that arrives last, at most, in ns; None if not known.
 
-    Who arrives last waits for nobody: its collectives are the shortest. What those of the others take beyond that, they
+    Who arrives last does not wait: its collectives are the shortest. What those of the others take beyond that, they
     wait. It is known only if all devices ran the same number of collectives, and if there is more than one device.
     """
     own = [next((row for row in lane["budget"] if row["category"] == "collectives"), None) for lane in lanes]
