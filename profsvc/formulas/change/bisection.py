@@ -25,7 +25,7 @@ class Bisection(NamedTuple):
     probability: Array  # of each candidate to be the first bad one
     best: int  # most probable candidate
     found: bool  # its probability is at least SURE_PROBABILITY
-    measure: int  # candidate to measure next; -1 if no candidate is left
+    measure: int  # candidate to measure next; -1 if no measurement says more
 
 
 def bisection(
@@ -43,7 +43,8 @@ def bisection(
               \ln P(f) = \ln P_0(f) + \sum_{p_i \ge f} \frac{\lambda_i}{2} - \sum_{p_i < f} \frac{\lambda_i}{2} + c
 
     A commit whose own evidence is below ln 99 is measured again, at most four times. Otherwise the commit that halves
-    the probability is next. A run adds at most 7, so that an outlier does not decide.
+    the probability is next. A run adds at most 7, so that an outlier does not decide. Candidates with only blocked
+    ones between them cannot be told apart: where such a group has 95 % together, the search ends without a best one.
 
     Source: [Horstein1963] for the search at the median of the probability, [Wald1945] for the evidence that decides on
     one commit; the limit for one run is this project's.
@@ -69,6 +70,12 @@ def bisection(
     (2, 2, False)
     >>> bisection([1] * 4, [1, 2], [99.9, 103.2], 100.0, 103.0, 0.5)[1:]
     (2, True, -1)
+
+    The third one does not build, so it or the fourth one is it:
+
+    >>> state = bisection([1] * 4, [1], [99.9], 100.0, 103.0, 0.5, blocked=[2])
+    >>> state.probability.round(2).tolist(), state.found, state.measure
+    ([0.0, 0.0, 0.5, 0.5], False, -1)
     """
     weight, x = floats(candidates=candidates)[0].ravel(), floats(value=value)[0].ravel()
     at = np.asarray(place, dtype=np.int64).ravel()
@@ -94,7 +101,9 @@ def bisection(
     free = np.ones(count, dtype=np.bool_)
     free[-1] = False  # known to be bad
     free[np.asarray(blocked, dtype=np.int64)] = False
-    return Bisection(probability, best, found, -1 if found else _next(probability, own, runs, free))
+    group = np.cumsum(np.r_[0, free[:-1]])  # a measured candidate tells itself and the next one apart
+    over = bool(np.bincount(group, probability).max() >= SURE_PROBABILITY)
+    return Bisection(probability, best, found, -1 if over else _next(probability, own, runs, free))
 
 
 def _next(probability: Array, own: Array, runs: Index, free: Bools) -> int:

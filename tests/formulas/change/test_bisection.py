@@ -8,14 +8,25 @@ from profsvc.formulas.change.bisection import bisection
 COUNT, GOOD, BAD = 64, 100.0, 103.0
 
 
-def search(rng: np.random.Generator, first: int, most: int, noise: float = 1.0) -> tuple[bool, int, int]:
-    """Return whether the commit is found, how many commits were measured, and how many runs that took."""
+def search(
+    rng: np.random.Generator, first: int, most: int, noise: float = 1.0, broken: frozenset[int] = frozenset()
+) -> tuple[bool, int, int]:
+    """Return whether the commit is found, how many commits were measured, and how many runs that took.
+
+    It counts as found if it and what cannot be told apart from it, for ``broken`` commits, have 95 % together.
+    """
     place: list[int] = []
     value: list[float] = []
+    blocked: list[int] = []
     while True:
-        state = bisection([1] * COUNT, place, value, GOOD, BAD, noise)
+        state = bisection([1] * COUNT, place, value, GOOD, BAD, noise, blocked)
         if state.measure < 0 or len({*place, state.measure}) > most:
-            return state.found and state.best == first, len(set(place)), len(place)
+            low = next(one for one in range(first, -1, -1) if one - 1 not in broken)
+            high = next(one for one in range(first, COUNT) if one not in broken)
+            return bool(state.probability[low : high + 1].sum() >= 0.95), len(set(place)), len(place)
+        if state.measure in broken:
+            blocked.append(state.measure)
+            continue
         place.append(state.measure)
         value.append(rng.normal(BAD if state.measure >= first else GOOD, noise))
 
@@ -32,6 +43,22 @@ def test_a_quiet_program_needs_one_run_of_six_commits():
     made = [search(rng, first, 7, 0.1) for first in range(COUNT)]
     assert {found for found, _, _ in made} == {True}
     assert max(runs for _, _, runs in made) == 6
+
+
+@pytest.mark.parametrize("first", [0, 1, COUNT - 2, COUNT - 1])
+def test_the_first_and_the_last_commit_are_found_as_often(first):
+    rng = np.random.default_rng(9)
+    assert np.mean([search(rng, first, 7)[0] for _ in range(1000)]) >= 0.95
+
+
+def test_commits_that_do_not_build_end_the_search_as_soon():
+    rng = np.random.default_rng(10)
+    made = [
+        search(rng, int(rng.integers(COUNT)), 7, broken=frozenset(rng.choice(COUNT - 1, 6, replace=False).tolist()))
+        for _ in range(1000)
+    ]
+    assert np.mean([found for found, _, _ in made]) >= 0.95
+    assert max(runs for _, _, runs in made) <= 28
 
 
 def test_an_outlier_does_not_decide():
