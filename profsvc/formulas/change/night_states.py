@@ -117,8 +117,13 @@ def _cost(away: Array, below: Bools) -> float:
 
 
 def _first_component(scaled: Array) -> Array:
-    values, vectors = np.linalg.eigh(scaled.T @ scaled)
-    return np.asarray(vectors[:, -1] * np.sqrt(max(values[-1], 0.0)))
+    from scipy.sparse.linalg import eigsh
+
+    if not scaled.any():
+        return np.zeros(scaled.shape[1])
+    start = np.random.default_rng(0).standard_normal(scaled.shape[1])
+    values, vectors = eigsh(scaled.T @ scaled, k=1, which="LA", v0=start)
+    return np.asarray(vectors[:, 0] * np.sqrt(max(values[0], 0.0)))
 
 
 def _spread(away: Array, share: float = 1.0) -> Array:

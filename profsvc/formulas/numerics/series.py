@@ -17,6 +17,7 @@ MAX_MAGNITUDE = 1e150  # its square is still a number
 MAX_DEVIATION_SD = 1e3  # farther than this is as good as infinitely far
 AUTOCORRELATION_PRIOR_VALUES = 6.0  # weight of the prior of no autocorrelation, in values
 MAX_AUTOCORRELATION = 0.95
+MAX_PADDED_RATIO = 2  # room of series padded to one length, over their values
 
 
 class Series(NamedTuple):
@@ -71,11 +72,19 @@ def narrow_sort_keys(codes: Index, n: int) -> NDArray[Any]:
 
 def medians(x: Array, codes: Index, n: int) -> Array:
     """Median of each of n series; NaN where it is empty."""
-    ordered = x[np.lexsort((x, narrow_sort_keys(codes, n)))]
     count = np.bincount(codes, minlength=n)
     first = np.cumsum(count) - count
     filled = count > 0
     out = np.full(n, np.nan)
+    width = int(count.max(initial=0))
+    if n * width <= MAX_PADDED_RATIO * x.size and (codes[1:] >= codes[:-1]).all():
+        # Rows that are sorted each by itself take a fifth of the time.
+        padded = np.full((n, width), np.nan)
+        padded[codes, np.arange(x.size) - first[codes]] = x
+        padded.sort(axis=1)
+        ordered, first = padded.ravel(), np.arange(n) * width
+    else:
+        ordered = x[np.lexsort((x, narrow_sort_keys(codes, n)))]
     low, high = (first + (count - 1) // 2)[filled], (first + count // 2)[filled]
     out[filled] = (ordered[low] + ordered[high]) / 2
     return out

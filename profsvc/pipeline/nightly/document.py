@@ -63,8 +63,12 @@ def document(
         _finding_details(row | {"finding_id": number}, builds, names, looked)
         for row, number in zip(verdict.found, numbers, strict=True)
     ]
-    for row in found[:MAX_PLOTTED_FINDINGS]:
-        row["history"] = history(looked.points, str(row["series"]))
+    plotted = found[:MAX_PLOTTED_FINDINGS]
+    shown = (
+        looked.points[looked.points["series"].isin([row["series"] for row in plotted])] if plotted else looked.points
+    )
+    for row in plotted:
+        row["history"] = history(shown, str(row["series"]))
     moved = {move["finding_id"]: move for move in verdict.moves}
     known = {int(row["finding_id"]): _known_finding(dict(row), names, verdict.seen) for row in looked.known}
     still = [row for key, row in known.items() if row["state"] in OPEN_STATES and key not in moved]

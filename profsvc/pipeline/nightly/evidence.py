@@ -39,6 +39,8 @@ def finding_differences(
     series; ``causes`` the parts of changes of time, by series.
     """
     told = list(found[:MAX_EXPLAINED])
+    durations = points[(points["kind"] == "duration") & points["run_id"].isin([row["run_id"] for row in found])]
+    points = points[points["series"].isin([row["series"] for row in told])]
     sides = [_sides(points, row) for row in told]
     run_ids = sorted({run_id for pair in sides for side in pair for run_id in side})
     kernels = sorted({str(row["kernel"]) for row in told if row["kernel"]})
@@ -59,7 +61,6 @@ def finding_differences(
             ]
         )
     explained = [dict(row) | {"differences": own} for row, own in zip(told, made, strict=True)]
-    durations = points[points["kind"] == "duration"]
     by_run = durations.groupby("run_id")["kernel"].nunique()
     totals = {
         (str(row["series"]), str(row["kernel"])): pair

@@ -15,6 +15,7 @@ Row = dict[str, Any]
 MIN_NIGHTS = 3
 """Earlier nights that are needed, and on each of which a kernel ran before it counts as vanished."""
 PARTS = ("launch", "resources")
+NAMES = ("project", "device", "subject", "run_id")
 APPEARED, VANISHED, LAUNCHED = "appeared", "vanished", "launched"
 
 
@@ -34,27 +35,26 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
         if new.empty:
             continue
         old = old[old["at"] < new["at"].min()]
-        nights = sorted(old["at"].str[:10].unique())[-MIN_NIGHTS:]
+        nights = sorted({at[:10] for at in old["at"].unique()})[-MIN_NIGHTS:]
         if len(nights) < MIN_NIGHTS:
             continue
         rows += list(_come_and_gone(old, new, nights))
-        newest = [
-            side.drop_duplicates("kernel", keep="last").set_index("kernel", drop=False) for side in _in_order(old, new)
-        ]
-        common = newest[1].index.intersection(newest[0].index)
-        pairs += [(newest[0].loc[kernel], newest[1].loc[kernel], kernel) for kernel in common]
+        before, since = (_newest_of_kernels(side) for side in (old, new))
+        pairs += [(before[kernel], point, kernel) for kernel, point in since.items() if kernel in before]
     return rows + _launched_differently(engine, pairs)
 
 
-def _in_order(*sides: pd.DataFrame) -> list[pd.DataFrame]:
-    return [side.sort_values(["at", "run_id"], kind="stable") for side in sides]
+def _newest_of_kernels(side: pd.DataFrame) -> dict[str, Row]:
+    """Return the newest point of each kernel; those of a kernel are in the order of their runs."""
+    newest = side[["kernel", *NAMES, "value"]].drop_duplicates("kernel", keep="last")
+    return {row["kernel"]: row for row in newest.to_dict("records")}
 
 
 def _come_and_gone(old: pd.DataFrame, new: pd.DataFrame, nights: Sequence[str]) -> Iterator[Row]:
     known, seen = set(old["kernel"]), set(new["kernel"])
     for _, point in new[~new["kernel"].isin(list(known))].drop_duplicates("kernel").iterrows():
         yield _row(APPEARED, point)
-    lasting = old[old["at"].str[:10].isin(list(nights))]
+    lasting = old[old["at"] >= nights[0]]
     counts = lasting.groupby("kernel")["at"].agg(lambda at: at.str[:10].nunique())
     for kernel in counts.index[counts == len(nights)]:
         if kernel not in seen:
@@ -62,9 +62,8 @@ def _come_and_gone(old: pd.DataFrame, new: pd.DataFrame, nights: Sequence[str]) 
 
 
 def _row(change: str, point: Any) -> Row:
-    names = ("project", "device", "kernel", "subject", "run_id")
-    return {"change": change, "time_ns": float(point["value"]), "differences": []} | {
-        name: point[name] for name in names
+    return {"change": change, "time_ns": float(point["value"]), "differences": [], "kernel": point["kernel"]} | {
+        name: point[name] for name in NAMES
     }
 
 

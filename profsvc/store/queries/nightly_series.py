@@ -7,6 +7,7 @@ a run has no launches of it. The device of a kernel is that of its run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,7 @@ from profsvc.store.connection.transactions import reading
 BINARY_TAG = "binary"
 RUNS_PER_QUERY = 500
 """Runs whose numbers stand in one query."""
+ROWS_AT_ONCE = 10_000
 
 _RUNS = """
     SELECT run_id, project, run, device, build, at, newest_upload_id FROM (
@@ -40,7 +42,7 @@ _OF_RUNS = {
         SELECT u.run_id, k.kernel, k.kernel_short, u.format, t.p50_ns AS value
         FROM uploads u JOIN kernel_totals t ON t.upload_id = u.upload_id JOIN kernels k ON k.kernel_id = t.kernel_id
         WHERE u.run_id IN :runs AND u.same_as IS NULL AND t.timed > 0
-        ORDER BY u.run_id, k.kernel, t.timed DESC, u.upload_id
+        ORDER BY u.run_id, k.kernel_id, t.timed DESC, u.upload_id
     """,
     "means": """
         SELECT s.run_id, s.kernel, s.kernel_short, sum(s.total_ns) / sum(s.calls) AS value
@@ -149,13 +151,27 @@ def series_of_runs(
     with reading(engine) as connection:
         for name, query in _OF_RUNS.items():
             asked = text(query).bindparams(bindparam("runs", expanding=True))
-            rows: list[Any] = []
+            parts: list[Sequence[Any]] = []
             wanted = list(run_ids) if name in names else []
             for begin in range(0, max(len(wanted), 1), RUNS_PER_QUERY):
                 result = connection.execute(asked, {"runs": wanted[begin : begin + RUNS_PER_QUERY]})
-                rows += map(tuple, result)  # pandas asks rows of SQLAlchemy for every cell whether it has fields
-            found[name] = pd.DataFrame(rows, columns=list(result.keys()))
+                parts += result.partitions(ROWS_AT_ONCE)
+            found[name] = _frame(parts, list(result.keys()))
     return found
+
+
+def _frame(parts: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFrame:
+    """Return rows as columns; equal texts are one object, as each kernel is in every run."""
+    by_part = [list(zip(*part, strict=True)) for part in parts if part]
+    same: dict[str | None, str | None] = {}
+    columns: dict[str, pd.Series[Any]] = {}
+    for place, name in enumerate(names):
+        cells = list(chain.from_iterable(columns_of_part[place] for columns_of_part in by_part))
+        if isinstance(next((cell for cell in cells if cell is not None), None), str):
+            columns[name] = pd.Series(list(map(same.setdefault, cells, cells)), dtype=object)
+        else:
+            columns[name] = pd.Series(cells, dtype=None if cells else object)
+    return pd.DataFrame(columns)
 
 
 def uploads_between(engine: Engine, project: str, since: int, until: str) -> list[dict[str, Any]]:
