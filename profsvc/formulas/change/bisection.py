@@ -44,7 +44,7 @@ def bisection(
 
     A commit whose own evidence is below ln 99 is measured again, at most four times. Otherwise the commit that halves
     the probability is next. A run adds at most 7, so that an outlier does not decide. Candidates with only blocked
-    ones between them cannot be told apart: where such a group has 95 % together, the search ends without a best one.
+    ones between them cannot be distinguished: where such a group has 95 % together, the search ends without a best one.
 
     Source: [Horstein1963] for the search at the median of the probability, [Wald1945] for the evidence that decides on
     one commit; the limit for one run is this project's.

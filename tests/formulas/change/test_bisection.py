@@ -13,7 +13,7 @@ def search(
 ) -> tuple[bool, int, int]:
     """Return whether the commit is found, how many commits were measured, and how many runs that took.
 
-    It counts as found if it and what cannot be told apart from it, for ``broken`` commits, have 95 % together.
+    It counts as found if it and what cannot be distinguished from it, for ``broken`` commits, have 95 % together.
     """
     place: list[int] = []
     value: list[float] = []
