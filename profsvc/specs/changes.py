@@ -14,7 +14,8 @@ WORSE = ("up", "down", "neither")
 FACTS_FILE = "change_facts.csv"
 FACT_KEYS = ("fact", "part", "title", "unit", "relative", "absolute")
 FACT_PARTS = (
-    "event", "context", "build", "inputs", "launch", "resources", "occupancy", "work", "traffic", "causes", "kernels",
+    "event", "context", "build", "inputs", "launch", "resources", "occupancy", "power", "work", "traffic", "causes",
+    "kernels",
 )  # fmt: skip
 """What a fact is about, in the order of reports."""
 

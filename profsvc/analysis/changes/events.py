@@ -1,5 +1,6 @@
 """Findings that belong together: series that moved with a clock, with each other, or for the same kernel."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ CLOCKS = {"sm_clock_hz": 1.25, "log_clock_hz": 2.0}
 """Clocks of runs, and how far the change of a time may exceed that of its clock; a log also has idle readings."""
 SETTINGS = ("device", "host", "driver_version", "vbios_version", "cuda_version", "power_limit_w", "throttled")
 """Facts that may move every kernel of a run."""
+MARK_NUMBERS = re.compile(r"(, \d+ SMs?)?( \(\d+\))?$")
+"""What follows the name of a load where it is marked several times, or with its busy SMs."""
 MIN_TOGETHER, MIN_SHARE = 3, 0.6
 MAX_SHIFT_REST = 0.2
 """Share of the larger change of time that may be left over where time moved from one kernel to another."""
@@ -115,10 +118,13 @@ def _shifted(
 
 def _of_kernels(found: Sequence[Row], free: Sequence[int], of: int, totals: Any) -> list[Event]:
     """Several quantities of one kernel; a duration leads."""
+    named = {found[place]["subject"]: found[place]["kernel"] for place in free if found[place]["kernel"]}
     kernels: dict[str, list[int]] = {}
     for place in free:
-        if found[place]["kernel"] and found[place]["kind"]:
-            kernels.setdefault(str(found[place]["kernel"]), []).append(place)
+        # A power window that is marked by the name of a kernel is of that kernel.
+        kernel = found[place]["kernel"] or named.get(MARK_NUMBERS.sub("", str(found[place]["subject"])))
+        if kernel and found[place]["kind"]:
+            kernels.setdefault(str(kernel), []).append(place)
     return [
         _event(KERNEL, found, sorted(places, key=lambda place: found[place]["kind"] != "duration"), of)
         for places in kernels.values()

@@ -20,7 +20,7 @@ from profsvc.formulas.change.level_visits import visit_probability
 from profsvc.formulas.change.nightly_test import NewestValue, NightlyVerdict, effect, false_discovery
 from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
-from profsvc.formulas.change.trends import fitted_trend, shapes
+from profsvc.formulas.change.trends import fitted_trend, shapes, stepped_trend
 from profsvc.formulas.numerics.series import codes_of, gather, in_units_of_sd, medians, read_series, without_spikes
 
 Row = dict[str, Any]
@@ -78,16 +78,16 @@ def explained(
     for number, one in enumerate(asked.tolist()):
         own = np.flatnonzero((group == one) & ~np.isnan(value))
         if shape.trend[one] > shape.step[one]:
-            fitted = fitted_trend(value[own])
+            fitted, p_step = stepped_trend(value[own], int(np.searchsorted(own, at[one])))
             step = newest_step(value[own] - fitted, None, error[own], prior[one])
             split = int(step.at)
-            if float(step.p) <= ALPHA:
+            if max(float(step.p), p_step) <= ALPHA:
                 p[one], at[one] = float(step.p), own[split]
                 for side, own_level in zip(levels, (step.before, step.after), strict=True):
                     side[one] = float(own_level) + fitted[split]
             else:
                 p[one] = 1.0
-                told[one] = _drift_told(points, own, fitted)
+                told[one] = _drift_told(points, own, fitted_trend(value[own]))
         elif visits[number] > ALPHA or rates[number] > MAX_EXCURSION_RATE:
             p[one] = max(p[one], visits[number])
             told[one] = _step_told(LEVELS, verdict, one, points)
@@ -135,7 +135,7 @@ def _visits(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -
     series = gather(x, error, groups, kept)
     some = np.searchsorted(groups.ids, asked)
     series = series._replace(start=series.start[some], stop=series.stop[some])
-    series = in_units_of_sd(series)
+    series = in_units_of_sd(without_spikes(series))
     split = np.array([np.searchsorted(series.place[a:b], at[one]) + a
                       for a, b, one in zip(series.start, series.stop, asked, strict=True)])  # fmt: skip
     return np.asarray(visit_probability(series, split, VALUE_COMPARISON_SD))

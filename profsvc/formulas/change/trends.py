@@ -6,7 +6,15 @@ import numpy as np
 
 from profsvc.formulas.change.siblings import flat_prior, sibling_prior
 from profsvc.formulas.numerics.arrays import Array
-from profsvc.formulas.numerics.series import Index, Series, codes_of, lengths, running_sums
+from profsvc.formulas.numerics.distributions import student_tail
+from profsvc.formulas.numerics.series import (
+    MAX_AUTOCORRELATION,
+    Index,
+    Series,
+    codes_of,
+    lengths,
+    running_sums,
+)
 
 MIN_BEFORE, MIN_AFTER = 5, 3  # values on both sides of a step
 MIN_BENT = 40  # values from which a trend may be bent
@@ -87,6 +95,50 @@ def _evidence(series: Series) -> Array:
         found = np.stack((np.zeros(size), gain(by_line) - logs / 2, bent, of_step - logs / 2), axis=1)
     said = (n >= MIN_BEFORE + MIN_AFTER) & (square > 0)
     return np.where(said[:, np.newaxis], np.where(np.isfinite(found), found, -1e9), np.nan)
+
+
+class SteppedTrend(NamedTuple):
+    """A trend with a step on it."""
+
+    trend: Array  # without the step, of shape (n,)
+    p: float  # probability of so large a step, or a larger one, where there is the trend alone
+
+
+def stepped_trend(x: Array, split: int) -> SteppedTrend:
+    r"""Return the trend of a series that may have a step, both fitted together.
+
+    .. math:: t = \frac{\hat\delta}{s(\hat\delta)} \sqrt{\frac{1 - \rho}{1 + \rho}}
+
+    A trend that is fitted alone bends to a step at its end, and hides it.
+
+    Source: least squares; rho is the autocorrelation of the residuals at lag 1, from 0.
+
+    Args:
+        x: Values, of shape (n,), equally far apart.
+        split: Place of the first value after the step, from 1 to n - 1.
+
+    Returns: SteppedTrend.
+
+    Range: p in [0, 1], two-sided; 1 for fewer values than the fit needs.
+
+    >>> fit = stepped_trend(np.array([1.0, 1.1, 1.2, 1.31, 1.4, 1.5, 1.6, 1.7, 2.8, 2.9, 3.01]), 8)
+    >>> fit.trend.round(1).tolist()[-3:], fit.p < 1e-6
+    ([1.8, 1.9, 2.0], True)
+    """
+    place = np.linspace(-1.0, 1.0, x.size)
+    degree = 2 if x.size >= MIN_BENT else 1
+    design = np.stack([place**power for power in range(degree + 1)] + [np.arange(x.size) >= split], axis=1)
+    free = x.size - design.shape[1]
+    coefficients = np.linalg.lstsq(design, x, rcond=None)[0]
+    trend = design[:, :-1] @ coefficients[:-1]
+    left = x - design @ coefficients
+    square = float(left @ left)
+    if free < 1 or not square > 0:
+        return SteppedTrend(trend, 1.0 if free < 1 else 0.0)
+    rho = float(np.clip(left[1:] @ left[:-1] / square, 0.0, MAX_AUTOCORRELATION))
+    error = np.sqrt(square / free * np.linalg.pinv(design.T @ design)[-1, -1])
+    t = abs(coefficients[-1]) / error * np.sqrt((1.0 - rho) / (1.0 + rho))
+    return SteppedTrend(trend, float(2.0 * student_tail(t, np.array(float(free)))))
 
 
 def fitted_trend(x: Array) -> Array:

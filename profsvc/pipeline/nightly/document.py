@@ -14,7 +14,7 @@ from profsvc.pipeline.nightly.kernels import LAUNCHED
 from profsvc.pipeline.nightly.period import ReportPeriod
 from profsvc.reports.kernel_names import labels, subject_label
 from profsvc.reports.nightly.content import amount
-from profsvc.reports.nightly.differences import cause_line, difference_lines
+from profsvc.reports.nightly.differences import cause_line, difference_lines, power_line
 from profsvc.reports.nightly.events import event_count, event_text, kernel_change_text, kernel_counts
 from profsvc.reports.rows import plain, visible
 from profsvc.reports.text.comparison import changed_parts
@@ -182,7 +182,8 @@ def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, An
     }
     row["differences"] = list(row.get("differences", ()))
     row["cause"] = cause_line(row["differences"])
-    why = [*difference_lines(row["differences"]), *_evidence_lines(row, least, commits)]
+    power = power_line(row)
+    why = [*([power] if power else []), *difference_lines(row["differences"]), *_evidence_lines(row, least, commits)]
     row = row | said | {"why": why, "compare": _compare(row)}
     if row["quantity"].startswith("raw_"):
         own = looked.points[(looked.points["series"] == row["series"]) & looked.points["reason"].notna()]

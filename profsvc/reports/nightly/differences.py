@@ -59,6 +59,28 @@ def cause_line(rows: Sequence[Row]) -> str:
     return said + (f", and {len(told) - MAX_TOLD} more" if len(told) > MAX_TOLD else "")
 
 
+def power_line(finding: Row) -> str:
+    """Return that a kernel became faster by more power, or slower by less, with its energy; empty if it did not.
+
+    >>> power = {"fact": "power_w", "before": 300.0, "after": 330.0, "change": 0.1}
+    >>> power_line({"kind": "duration", "before": 100.0, "after": 92.0, "differences": [power]})
+    'faster by drawing more power: 300 W to 330 W (+10 %), so its energy per launch changed by +1.2 %'
+    >>> power_line({"kind": "duration", "before": 100.0, "after": 108.0, "differences": [power]})
+    ''
+    """
+    powers = [row for row in finding["differences"] if row["fact"] == "power_w"]
+    if finding["kind"] != "duration" or not powers or not finding["before"]:
+        return ""
+    time = finding["after"] / finding["before"] - 1
+    old, new, change = (powers[0][name] for name in ("before", "after", "change"))
+    if not change or time * change >= 0:
+        return ""
+    how = "faster by drawing more power" if time < 0 else "slower with less power"
+    energy = 100 * ((1 + time) * (1 + change) - 1)
+    both = f"{amount(old, 'W')} to {amount(new, 'W')} ({100 * change:+.3g} %)"
+    return f"{how}: {both}, so its energy per launch changed by {energy:+.1f} %"
+
+
 def difference_lines(rows: Sequence[Row]) -> list[str]:
     """Return the lines of a finding on what else changed in its runs."""
     lines = [difference_text(row) for row in rows if row["part"] == EVENT]

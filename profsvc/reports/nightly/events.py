@@ -25,7 +25,7 @@ def event_text(event: Row, found: Sequence[Row]) -> str:
         times = f"{amount(-event['from_ns'], 'ns')} less and {amount(event['to_ns'], 'ns')} more per run"
         return f"time moved from {less} to {more}: {times}"
     if event["kind"] == KERNEL:
-        return f"{_name(rows[0])}: {', '.join(dict.fromkeys(_quantity(row) for row in rows))}"
+        return _kernel_text(rows)
     durations = sum(row["kind"] == "duration" for row in rows)
     several = f"{durations} of {counted(event['of'], 'kernel')} {kernels_text(event)}"
     if event["kind"] == CLOCK:
@@ -34,6 +34,21 @@ def event_text(event: Row, found: Sequence[Row]) -> str:
         return f"{event['title']} {both} ({change:+.1f} %): {several}"
     settings = ", ".join(map(difference_text, event["settings"]))
     return f"{several} together{f': {settings}' if settings else '; no clock, driver or host is known to differ'}"
+
+
+def _kernel_text(rows: Sequence[Row]) -> str:
+    """Return which quantities of a kernel changed; a time that was bought with power says so."""
+    quantities = ", ".join(dict.fromkeys(_quantity(row) for row in rows))
+    first, *others = rows
+    power = next((row for row in others if row["kind"] == "power"), None)
+    changes = [row["after"] / row["before"] - 1 if row and row["before"] else 0.0 for row in (first, power)]
+    if first["kind"] != "duration" or changes[0] * changes[1] >= 0:
+        return f"{_name(first)}: {quantities}"
+    how = ("faster", "with more power") if changes[0] < 0 else ("slower", "with less power")
+    said = f"{_name(first)} {how[0]} by {100 * abs(changes[0]):.2g} % {how[1]} ({100 * changes[1]:+.2g} %)"
+    energy = next((row for row in others if row["kind"] == "energy" and row["before"]), None)
+    each = f"{_quantity(energy)} {100 * (energy['after'] / energy['before'] - 1):+.2g} %" if energy else ""
+    return f"{said}, {each or 'energy without a finding'}"
 
 
 def kernels_text(event: Row) -> str:

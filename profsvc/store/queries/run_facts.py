@@ -59,6 +59,17 @@ _POWER = """
            OR quantity = 'utilization' AND name LIKE '%gpu%')
     GROUP BY run_id, quantity
 """
+COMMON_C = 50.0
+"""Temperature that powers are held against each other at; runs are corrected to temperatures of their own."""
+_KERNEL_POWER = f"""
+    SELECT p.run_id, k.kernel, CASE WHEN p.corrected_power_w IS NULL THEN 'measured' ELSE 'corrected' END AS basis,
+           avg(coalesce(p.corrected_power_w + p.coefficient_w_per_c * ({COMMON_C} - p.reference_temperature_c),
+                        p.mean_power_w)) AS value
+    FROM v1_power p JOIN kernels k
+      ON k.kernel = p.kernel OR (p.kernel IS NULL AND p.source = 'marks' AND k.kernel_short = p.load)
+    WHERE p.run_id IN :runs AND k.kernel IN :kernels AND p.kind <> 'run' AND p.mean_power_w IS NOT NULL
+    GROUP BY 1, 2, 3
+"""
 _RUNS = "SELECT run_id, device, host, tags FROM v1_runs WHERE run_id IN :runs"
 _FILES = "SELECT run_id, tool, tool_version, facts FROM v1_uploads WHERE run_id IN :runs ORDER BY upload_id"
 _KERNELS = """
@@ -140,5 +151,7 @@ def _kernel_facts(connection: Connection, asked: Mapping[str, Any]) -> Iterator[
                 yield run_id, kernel, name, "" if least == most else str(launches), (least + most) / 2, None
     for row in _rows(connection, _LAUNCHES, asked):
         yield int(row["run_id"]), row["kernel"], "launches", "", float(row["value"]), None
+    for row in _rows(connection, _KERNEL_POWER, asked):
+        yield int(row["run_id"]), row["kernel"], "power_w", row["basis"], float(row["value"]), None
     for row in _rows(connection, _COUNTERS, asked):
         yield int(row["run_id"]), row["kernel"], row["counter"], row["basis"], float(row["value"]), None

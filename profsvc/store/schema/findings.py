@@ -133,7 +133,7 @@ VIEW_DEFINITIONS = {
             "item | int | position among the differences of the finding, from 1",
             "project | text | f.project | project of the finding",
             "fact | text | name of the fact, such as registers_per_thread or appeared",
-            "part | text | what it is about: event, context, build, inputs, launch, resources, occupancy, work, "
+            "part | text | what it is about: event, context, build, inputs, launch, resources, occupancy, power, work, "
             "traffic, causes or kernels",
             "title | text | title of the fact",
             "kernel | text | full name of the kernel; null for a fact of whole runs",
