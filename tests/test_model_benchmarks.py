@@ -54,7 +54,7 @@ def test_times_of_held_out_kernels_are_predicted_better_than_by_a_constant() -> 
 
 
 def test_predictions_of_each_kernel_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    model_times.report("held out", model_times.HELD_OUT / "ncu_raw_base.csv.gz", None)
+    model_times.report("held out", [model_times.HELD_OUT / "ncu_raw_base.csv.gz"], None)
     page = capsys.readouterr().out
     assert page.splitlines()[1].startswith("held out: 61 kernels")
     assert "typical factor" in page

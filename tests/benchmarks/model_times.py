@@ -1,13 +1,14 @@
 """How well the timing models predict run times, on kernels of an H200 none of whose numbers they were fitted to.
 
-Run it with ``python -m tests.benchmarks.model_times``. Four sets: the captures of an H200, where they are at hand, the
-61 kernels of ``fixtures/held_out``, the sweeps of few and many warps, blocks and threads of ``fixtures/sweep``, and the
-pairs of ``fixtures/mended``. For each kernel it prints the time that Nsight Compute measured and that of
-MWP-CWP, of the benefits and of the throughput model over it; then, a model and set, the geometric mean of the absolute
-error, as the sources quote theirs (5.4 % for micro-benchmarks, 13.3 % for the Merge suite, of MWP-CWP on devices
-without caches). It makes much of kernels that a model happens to hit: so the typical factor, exp(mean
-|ln(predicted / measured)|), and the share of kernels within 25 % stand beside it. The inputs are what
-`profsvc.specs.model_inputs` says: counters, the device table, and what is assumed, which is printed. Beside it stand a
+Run it with ``python -m tests.benchmarks.model_times``. Five sets: the captures of an H200, where they are at hand, the
+61 kernels of ``fixtures/held_out``, the sweeps of few and many warps, blocks and threads of ``fixtures/sweep``, the
+pairs of ``fixtures/mended``, and those of ``fixtures/flaws_seventh`` with what their source page counts. For each
+kernel it prints the time that Nsight Compute measured and that of MWP-CWP, of the benefits and of the throughput model
+over it; then, a model and set, the geometric mean of the absolute error, as the sources quote theirs (5.4 % for
+micro-benchmarks, 13.3 % for the Merge suite, of MWP-CWP on devices without caches). It makes much of kernels that a
+model happens to hit: so the typical factor, exp(mean |ln(predicted / measured)|), and the share of kernels within 25 %
+stand beside it. The inputs are what `profsvc.specs.model_inputs` says: counters, the device table, and what is assumed,
+which is printed. Beside it stand a
 constant guess, the median time, and the models with the latencies of the sources' devices.
 """
 
@@ -83,9 +84,9 @@ def score(ratios: NDArray[np.float64]) -> tuple[float, float, float]:
     )
 
 
-def report(title: str, export: Path, names: Sequence[str] | None) -> None:
+def report(title: str, exports: Sequence[Path], names: Sequence[str] | None) -> None:
     """Print the predictions for one set of kernels, and how good they are."""
-    counters, kernels = counters_of(export)
+    counters, kernels = counters_of(*exports)
     ours, old = both(counters)
     labels = list(names or kernels)
     print(f"\n{title}: {len(labels)} kernels; predicted over measured time")
@@ -143,12 +144,14 @@ def main() -> None:
     """Print every set that is at hand."""
     export = SHARED / "ncu_raw_base.csv.gz"
     if export.exists():
-        report("captures", export, CAPTURE)
+        report("captures", [export], CAPTURE)
     else:
         print(f"{SHARED} is absent: the 34 kernels of the capture are left out", file=sys.stderr)
-    report("held out", HELD_OUT / "ncu_raw_base.csv.gz", None)
-    report("sweep", HELD_OUT.parent / "sweep" / "ncu_raw_base.csv.gz", None)
-    report("mended", HELD_OUT.parent / "mended" / "ncu_raw_base.csv.gz", None)
+    report("held out", [HELD_OUT / "ncu_raw_base.csv.gz"], None)
+    report("sweep", [HELD_OUT.parent / "sweep" / "ncu_raw_base.csv.gz"], None)
+    report("mended", [HELD_OUT.parent / "mended" / "ncu_raw_base.csv.gz"], None)
+    seventh = HELD_OUT.parent / "flaws_seventh"
+    report("seventh set", [seventh / name for name in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz")], None)
 
 
 if __name__ == "__main__":

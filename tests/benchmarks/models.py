@@ -31,11 +31,13 @@ JITTER = 0.2
 REPEATS = 3
 
 
-def counters_of(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """Return the counters of the launches of an export, and the kernel of each."""
-    with tempfile.TemporaryDirectory() as folder, path.open("rb") as stream:
+def counters_of(*paths: Path) -> tuple[pd.DataFrame, list[str]]:
+    """Return the counters of the launches of exports of one profile, and the kernel of each."""
+    with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
-        run_id = int(pipeline.ingest(engine, stream, path.name, store.RunInfo(name="models")).run_id or 0)
+        for path in paths:
+            with path.open("rb") as stream:
+                run_id = int(pipeline.ingest(engine, stream, path.name, store.RunInfo(name="models")).run_id or 0)
         counters = store.counters(engine, run_id)
         kernels = {one["launch_id"]: str(one["kernel_short"]) for one in store.select(engine, "v1_launches")}
         engine.dispose()
