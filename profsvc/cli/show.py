@@ -22,7 +22,7 @@ from profsvc.cli.console.terminal import print_lines, program_in_shell, table_wi
 from profsvc.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 CRITERIA = (
     "launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published", "speedup_as_published",
@@ -89,6 +89,13 @@ def show(
         Path | None,
         Option(help="With --source: read lines from here if the export lacks them.", metavar="DIR"),
     ] = None,
+    before: Annotated[
+        str,
+        Option(help="With --source: compare by line with the same kernel of this earlier run.", metavar="RUN"),
+    ] = "",
+    before_kernel: Annotated[
+        str, Option(help="With --source: compare by line with this kernel, of this run or of --before.", metavar="NAME")
+    ] = "",
     published: Annotated[
         bool, Option("--published", help="With --kernel: also print values as the papers define them.")
     ] = False,
@@ -110,13 +117,24 @@ def show(
 
       profsvc show nightly --kernel saxpy --source
 
+      profsvc show nightly --kernel saxpy --source --before yesterday
+
       profsvc show nightly -o csv
     """
     if source:
-        _show_source(context, run, kernel, None if every else limit or SOURCE_LINES, source_folder, output)
+        if before or before_kernel:
+            earlier, later = (before or run, before_kernel or kernel), (run, kernel)
+            _show_source_changes(context, (earlier, later), every, source_folder, output)
+        else:
+            _show_source(context, run, kernel, None if every else limit or SOURCE_LINES, source_folder, output)
         return
-    if source_folder:
-        raise UsageError("--source-folder needs --source; add it")
+    for name, given in {
+        "--source-folder": source_folder,
+        "--before": before,
+        "--before-kernel": before_kernel,
+    }.items():
+        if given:
+            raise UsageError(f"{name} needs --source; add it")
     from profsvc import store, views
     from profsvc.reports.text import launches as launch_text
     from profsvc.reports.text import runs as run_text
@@ -180,6 +198,50 @@ def _show_source(context: Context, run: str, kernel: str, limit: int | None, fol
         echo(source_text.source_lines(view, table_width(), every=limit is None), nl=False)
     else:
         print_rows(SOURCE_COLUMNS, view["lines"], output, truncated=len(view["lines"]) < view["lines_in_all"])
+
+
+def _show_source_changes(
+    context: Context, launches: "Iterable[tuple[str, str]]", every: bool, folder: Path | None, output: str
+) -> None:
+    """Print what each source line takes in the earlier and in the later of two launches, each of a run and a kernel."""
+    from profsvc.reports.text import source_changes as changes_text
+    from profsvc.views.source_changes import COLUMNS, source_changes
+
+    (old, old_ns), (new, new_ns) = (_source_with_duration(context, *one) for one in launches)
+    for name in dict.fromkeys(name for view in (old, new) if folder for name in _add_texts(view, folder)):
+        print_message(f"{folder} has no file {name}")
+    rows = source_changes(old, new, (old_ns, new_ns))
+    if output == "json":
+        print_json({"before": old["launch"], "after": new["launch"], "lines": rows})
+    elif output == "table":
+        echo(changes_text.source_changes(old, new, rows, table_width(), every=every), nl=False)
+    else:
+        print_rows(COLUMNS, rows, output)
+
+
+def _add_texts(view: dict[str, Any], folder: Path) -> list[str]:
+    from profsvc.cli.source_files import add_source_texts
+
+    return list(add_source_texts(view, folder))
+
+
+def _source_with_duration(context: Context, run: str, kernel: str) -> tuple[dict[str, Any], float | None]:
+    """Return all source lines of a launch and its duration in ns, None if it is no known launch."""
+    from profsvc import store
+    from profsvc.views import source_lines as view_of
+
+    if service := open_service(context):
+        run = run or _newest(service.rows("runs", order="-run_id", limit=1))
+        view = service.source(run, kernel, limit=view_of.MAX_ROWS)
+        key = view["launch"]["launch_id"]
+        launches = [] if key is None else service.rows("launches", launch_id=key)
+    else:
+        engine = open_reader(context)
+        run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
+        view = view_of.source_lines(engine, run, kernel, None)
+        key = view["launch"]["launch_id"]
+        launches = [] if key is None else store.select(engine, "v1_launches", launch_id=key)
+    return view, launches[0]["duration_ns"] if launches else None
 
 
 def _newest(runs: "Sequence[Mapping[str, Any]]") -> str:

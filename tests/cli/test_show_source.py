@@ -81,3 +81,33 @@ def test_no_file_outside_the_folder_is_read(tmp_path: Path, name: str) -> None:
 def test_a_folder_must_be_one(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="is not a folder"):
         add_source_texts({"lines": []}, tmp_path / "no")
+
+
+AFTER = PAGE.replace('"2","-","90","80"', '"3","-","30","20"').replace('"7","-","10","0"', '"7","-","70","60"')
+
+
+def test_lines_are_compared_with_those_of_an_earlier_run(cli: Call, page: Path, tmp_path: Path) -> None:
+    later = tmp_path / "later.csv"
+    later.write_text(AFTER.format(file="/build/src/saxpy.cu"))
+    assert cli("upload", later, "--run", "s").code == 0
+    asked = ("show", "s", "--kernel", "saxpy", "--source", "--before", "r")
+    rows = json.loads(cli(*asked, "-o", "json").out)["lines"]
+    assert [(row["source_line_before"], row["source_line"]) for row in rows] == [(2, None), (7, 7), (None, 3)]
+    assert [row["change_ns"] for row in rows] == [None] * 3, "no profile with durations was uploaded"
+    out = cli(*asked).out.splitlines()
+    assert out[0] == "before: #0 saxpy(float *) of r"
+    assert [line.split()[:4] for line in out[4:7]] == [
+        ["90.0", "%", "-", "LG"],
+        ["10.0", "%", "70.0", "%"],
+        ["-", "30.0", "%", "LG"],
+    ]
+    assert "saxpy.cu:7" in out[5]
+    csv = cli(*asked, "-o", "csv").out.splitlines()
+    assert csv[0].startswith("file,source_line_before,source_line,source_text,time_ns_before")
+    assert len(csv) == 4
+
+
+def test_a_comparison_by_line_needs_source(cli: Call, page: Path) -> None:
+    result = cli("show", "r", "--kernel", "saxpy", "--before", "r")
+    assert (result.code, result.out) == (2, "")
+    assert "--before needs --source" in result.err
