@@ -66,6 +66,7 @@ class JsonObjects:
         lines = np.cumsum(signs == LINE_END)
         self.first_lines, self.last_lines = lines[opens], lines[closes]
         self._names = places[quotes & inside & (depths == 1)]
+        self._text_ends = places[quotes & ~inside]
         self._words = self.words(self._names)
         # The searched names must not contain escapes.
         first = self._words.view(np.uint8).reshape(-1, WORD_BYTES)[:, :4]
@@ -99,6 +100,21 @@ class JsonObjects:
             places
         ]
         return words
+
+    def has_text_ending(self, *endings: bytes) -> bool:
+        """Tell whether a text, or a key, ends in one of ``endings``.
+
+        >>> objects = JsonObjects(b'{"cat": "GPU COPY", "n": 1}')
+        >>> objects.has_text_ending(b"Python", b"COPY"), objects.has_text_ending(b"GPU", b'"cats')
+        (True, False)
+        """
+        words = self.words(np.maximum(self._text_ends - WORD_BYTES, 0))
+        for ending in endings:
+            last = ending[-WORD_BYTES:]
+            alike = words >> np.uint64(8 * (WORD_BYTES - len(last))) == np.uint64(int.from_bytes(last, "little"))
+            if alike.any() and ending + b'"' in self.text:
+                return True
+        return False
 
     def must_be_decimals(self, name: str) -> None:
         """Raise `IrregularBlockError` if a value of a key is not a short number without an exponent.

@@ -46,7 +46,8 @@ _REAL_METRICS = tuple(name for name in METRICS if name not in _INTEGER_METRICS)
 _SHAPE = ("grid", "block")
 _TABLES = {"kernel": "launches", "copy": "transfers", "set": "transfers", "call": "api_calls", "range": "ranges"}
 # Events of XLA and rocprof, and CUPTI counters, whose argument names are the counters, are read one by one.
-_SINGLE_EVENT_MARKS = (b"/device:GPU:", b'_details"', b'"BeginNs"', *(f'{n}"'.encode() for n in (*SECTIONS, COUNTERS)))
+_SINGLE_EVENT_MARK = b"/device:GPU:"
+_SINGLE_EVENT_ENDINGS = (b"_details", b'"BeginNs', *(name.encode() for name in (*SECTIONS, COUNTERS)))
 # At most as long as Arrow's decimals.
 _NUMBER = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*(-?[0-9][-+.0-9Ee]{0,37})[ \t\r\n,}]")
 
@@ -97,7 +98,7 @@ def parse(text: str, base: int, devices: Devices) -> ParsedEvents | None:
 
 def _parse_objects(objects: JsonObjects, base: int, devices: Devices) -> ParsedEvents:
     require_plain(abs(base) < MAX_NS)
-    require_plain(not any(mark in objects.text for mark in _SINGLE_EVENT_MARKS))
+    require_plain(_SINGLE_EVENT_MARK not in objects.text and not objects.has_text_ending(*_SINGLE_EVENT_ENDINGS))
     for name in ("ts", "dur"):
         objects.must_be_decimals(name)
     taken = np.zeros(len(objects), np.bool_)
