@@ -25,6 +25,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -325,7 +326,8 @@ def _compare(at: Server, files: int, folder: Path, workers: int) -> None:
     most = alone.processors / (together.processors / min(workers, os.cpu_count() or 1))
     print(f"speed-up {alone.wall / together.wall:.2f}; by the time of the processors at most {most:.2f}")
     began = time.perf_counter()
-    found, expected = (hashes_of_views(place.engine) for place in places)
+    with ThreadPoolExecutor() as both:
+        found, expected = both.map(hashes_of_views, (place.engine for place in places))
     rows = sum(count for count, _ in expected.values())
     wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
     print(f"{len({run for _, run in expected} - {''})} runs, {rows:,} rows in {len(VIEWS)} views, compared in "

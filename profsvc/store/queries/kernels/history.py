@@ -59,22 +59,29 @@ _TOTALS = """
     ORDER BY u.run_id, t.timed DESC, u.upload_id
 """
 _OF_LAUNCHES = f"""
-    FROM uploads u CROSS JOIN kernel_totals t CROSS JOIN runs r CROSS JOIN launches l CROSS JOIN shapes h
-    CROSS JOIN {{table}} c
-    WHERE u.run_id IN ({{runs}}) AND t.kernel_id = :kernel_id AND t.upload_id = u.upload_id AND r.run_id = u.run_id
+    FROM uploads u CROSS JOIN kernel_totals t CROSS JOIN launches l CROSS JOIN shapes h CROSS JOIN {{table}} c
+    WHERE u.run_id IN ({{runs}}) AND t.kernel_id = :kernel_id AND t.upload_id = u.upload_id
       AND l.launch_id / {IDS_PER_UPLOAD} = u.upload_id AND l.launch_id {UPLOAD_ID_RANGE_SQL}
       AND h.shape_id = l.shape_id AND h.kernel_id = :kernel_id
       AND c.run_id = u.run_id AND c.launch_id = l.launch_id AND c.kernel_id = {WHOLE_RUN_ID}
-      AND c.version_id = r.version_id
+"""
+# The version of a run is compared once a run: among the launches, Postgres compares each with those of all runs.
+_IN_VERSION = """
+    SELECT g.run_id, g.value, g.low, g.high, g.reason_id
+    FROM ({} GROUP BY u.run_id, c.version_id) g CROSS JOIN runs r
+    WHERE r.run_id = g.run_id AND r.version_id = g.version_id
 """
 _REASONED = "SELECT m.*, (SELECT x.text FROM texts x WHERE x.text_id = m.reason_id) AS reason FROM ({}) m"
-_CRITERION = _REASONED.format(f"""
-    SELECT u.run_id, sum(c.value * l.duration_ns) / sum(CASE WHEN c.value IS NOT NULL THEN l.duration_ns END) AS value,
+_CRITERION = _REASONED.format(
+    _IN_VERSION.format(f"""
+    SELECT u.run_id, c.version_id,
+           sum(c.value * l.duration_ns) / sum(CASE WHEN c.value IS NOT NULL THEN l.duration_ns END) AS value,
            min(c.value) AS low, max(c.value) AS high, max(c.reason_id) AS reason_id
     {_OF_LAUNCHES.format(table="criteria", runs="{runs}")}
       AND c.criterion_id = (SELECT x.text_id FROM texts x WHERE x.text = :criterion)
-      AND l.duration_ns > 0 GROUP BY u.run_id
-""")
+      AND l.duration_ns > 0
+    """)
+)
 # For exports with only averages per kernel, a run has a row for the kernel itself.
 _OF_MEANS = """
     SELECT r.run_id, c.{column} AS value, NULL AS low, NULL AS high, c.reason_id
@@ -87,12 +94,14 @@ _CRITERION_OF_MEANS = _REASONED.format(
     + "AND c.criterion_id = (SELECT x.text_id FROM texts x WHERE x.text = :criterion)"
 )
 _POTENTIAL_OF_MEANS = _REASONED.format(_OF_MEANS.format(column="speedup", table="potential", whole=WHOLE_RUN_ID))
-_POTENTIAL = _REASONED.format(f"""
-    SELECT u.run_id, sum(CASE WHEN c.speedup IS NOT NULL THEN c.duration_ns END)
+_POTENTIAL = _REASONED.format(
+    _IN_VERSION.format(f"""
+    SELECT u.run_id, c.version_id, sum(CASE WHEN c.speedup IS NOT NULL THEN c.duration_ns END)
            / sum(CASE WHEN c.speedup IS NOT NULL THEN c.ideal_ns END) AS value,
            min(c.speedup) AS low, max(c.speedup) AS high, max(c.reason_id) AS reason_id
-    {_OF_LAUNCHES.format(table="potential", runs="{runs}")} GROUP BY u.run_id
-""")
+    {_OF_LAUNCHES.format(table="potential", runs="{runs}")}
+    """)
+)
 # What an archive left of the launches of a run.
 _ARCHIVED = _REASONED.format("""
     SELECT c.run_id, c.value, c.low, c.high, c.reason_id FROM archived_values c
