@@ -4,7 +4,7 @@
   const box = document.getElementById("timeline"), state = document.getElementById("timeline-state");
   if (!box) return;
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  const LANE = 24, SENSOR = 70, AXIS = 26, WAIT = 60, MIN_SPAN = 20;
+  const LANE = 24, HEAD = 18, SENSOR = 70, AXIS = 26, WAIT = 60, MIN_SPAN = 20;
   const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
   const time = (ns) => { const [size, unit] = UNITS.find(([least]) => Math.abs(ns) >= least) ?? UNITS[3]; return `${+(ns / size).toPrecision(6)} ${unit}`; };
   const cut = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
@@ -15,7 +15,9 @@
   tip.hidden = true;
   said.className = "visually-hidden";
   said.setAttribute("aria-live", "polite");
-  const labels = () => Math.min(230, box.clientWidth * .3), width = () => box.clientWidth - labels();
+  /* In a narrow window a group has a line of its own above its lanes. */
+  const isNarrow = () => box.clientWidth < 600;
+  const labels = () => (isNarrow() ? Math.min(132, box.clientWidth * .36) : Math.min(230, box.clientWidth * .3)), width = () => box.clientWidth - labels();
   const toX = (ns) => labels() + (ns - from) / (to - from) * width(), toNs = (x) => from + (x - labels()) / width() * (to - from);
 
   const read = async () => {
@@ -35,7 +37,14 @@
   };
   const lay = () => {
     let top = AXIS, group = "";
-    rows = view.lanes.map((lane) => { const row = { lane, top, height: LANE, head: lane.group === group ? "" : lane.group }; group = lane.group; top += LANE; return row; });
+    rows = view.lanes.map((lane) => {
+      const head = lane.group === group ? "" : lane.group;
+      if (head && isNarrow()) top += HEAD;
+      const row = { lane, top, height: LANE, head };
+      group = lane.group;
+      top += LANE;
+      return row;
+    });
     rows.push(...view.sensors.map((sensor) => { const row = { sensor, top: top + 6, height: SENSOR - 6 }; top += SENSOR; return row; }));
     canvas.style.height = `${top + 4}px`;
   };
@@ -62,6 +71,11 @@
       if (x > left + 20 && x < wide - 30) g.fillText(time(at), x, 9);
     }
     for (const row of rows) {
+      if (row.head && isNarrow()) {
+        g.fillStyle = muted;
+        g.textAlign = "left";
+        g.fillText(row.head, 2, row.top - HEAD / 2);
+      }
       g.fillStyle = line;
       g.fillRect(0, row.top + row.height - 1, wide, 1);
       g.save();
@@ -70,7 +84,8 @@
       g.clip();
       g.textAlign = "left";
       g.fillStyle = row.lane ? ink : muted;
-      g.fillText(row.lane ? `${row.head ? `${row.head} · ` : "    "}${row.lane.title}` : `${row.sensor.name} (${row.sensor.unit})`, 2, row.top + row.height / 2);
+      const head = isNarrow() ? "" : row.head ? `${row.head} · ` : "    ";
+      g.fillText(row.lane ? `${head}${row.lane.title}` : `${row.sensor.name} (${row.sensor.unit})`, 2, row.top + row.height / 2);
       g.restore();
       g.save();
       g.beginPath();
@@ -241,7 +256,7 @@
       if (isPan) return;
       if (far > 5) go(toNs(Math.max(labels(), Math.min(x, end))), toNs(Math.max(x, end))); else follow();
     });
-    new ResizeObserver(paint).observe(box);
+    new ResizeObserver(() => { lay(); paint(); }).observe(box);
     new MutationObserver(paint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
   };
