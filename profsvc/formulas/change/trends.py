@@ -127,9 +127,10 @@ def stepped_trend(x: Array, split: int) -> SteppedTrend:
     """
     place = np.linspace(-1.0, 1.0, x.size)
     degree = 2 if x.size >= MIN_BENT else 1
-    design = np.stack([place**power for power in range(degree + 1)] + [np.arange(x.size) >= split], axis=1)
+    step = (np.arange(x.size) >= split).astype(np.float64)
+    design: Array = np.stack([*(place**power for power in range(degree + 1)), step], axis=1).astype(np.float64)
     free = x.size - design.shape[1]
-    coefficients = np.linalg.lstsq(design, x, rcond=None)[0]
+    coefficients: Array = np.asarray(np.linalg.lstsq(design, x, rcond=None)[0], dtype=np.float64)
     trend = design[:, :-1] @ coefficients[:-1]
     left = x - design @ coefficients
     square = float(left @ left)

@@ -47,7 +47,7 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
 def _newest_of_kernels(side: pd.DataFrame) -> dict[str, Row]:
     """Return the newest point of each kernel; those of a kernel are in the order of their runs."""
     newest = side[["kernel", *NAMES, "value"]].drop_duplicates("kernel", keep="last")
-    return {row["kernel"]: row for row in newest.to_dict("records")}
+    return {row["kernel"]: {str(name): value for name, value in row.items()} for row in newest.to_dict("records")}
 
 
 def _come_and_gone(old: pd.DataFrame, new: pd.DataFrame, nights: Sequence[str]) -> Iterator[Row]:
