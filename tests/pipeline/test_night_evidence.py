@@ -152,6 +152,20 @@ def test_kernels_that_slow_down_together_are_one_change(tmp_path):
     assert made["one_line"].startswith("1 change of all kernels in 1 run; ")
 
 
+def test_half_of_the_kernels_are_one_change_and_a_tag_that_differs_is_named(tmp_path):
+    engine = store.open_store(str(tmp_path / "tags.sqlite"))
+    for night in range(QUIET + 3):
+        late = night >= QUIET
+        rows = [
+            {"kernel": name, "ns": 106_000 if late and place < 3 else 100_000} for place, name in enumerate(KERNELS)
+        ]
+        made = put(engine, night, *rows, tags={"driver": "590.2" if late else "580.1"})
+    engine.dispose()
+    assert made["events"][0]["text"].startswith("3 of 6 kernels slower by ")
+    assert made["events"][0]["text"].endswith(" together: tag driver 580.1 to 590.2")
+    assert made["one_line"].startswith("1 change of all kernels in 1 run; ")
+
+
 def test_one_slow_kernel_is_a_regression_since_its_commit(tmp_path):
     made = season(tmp_path, {KERNELS[2]: 1.06}, (1.98e9, 1.98e9))
     assert [event["kind"] for event in made["events"]] == []

@@ -9,11 +9,21 @@ Event = dict[str, Any]
 CLOCK, TOGETHER, SHIFT, KERNEL = "clock", "together", "shift", "kernel"
 CLOCKS = {"sm_clock_hz": 1.25, "log_clock_hz": 2.0}
 """Clocks of runs, and how far the change of a time may exceed that of its clock; a log also has idle readings."""
-SETTINGS = ("device", "host", "driver_version", "vbios_version", "cuda_version", "power_limit_w", "throttled")
-"""Facts that may move every kernel of a run."""
+SETTINGS = (
+    "device",
+    "host",
+    "driver_version",
+    "vbios_version",
+    "cuda_version",
+    "power_limit_w",
+    "throttled",
+    "compiler",
+)
+"""Facts that may move every kernel of a run, as may its tags."""
+TAG = "tag:"
 MARK_NUMBERS = re.compile(r"(, \d+ SMs?)?( \(\d+\))?$")
 """What follows the name of a load where it is marked several times, or with its busy SMs."""
-MIN_TOGETHER, MIN_SHARE = 3, 0.6
+MIN_TOGETHER, MIN_SHARE = 3, 0.5
 MAX_SHIFT_REST = 0.2
 """Share of the larger change of time that may be left over where time moved from one kernel to another."""
 
@@ -84,12 +94,13 @@ def _with_clock(found: Sequence[Row], free: Sequence[int], of: int, totals: Any)
 
 
 def _together(found: Sequence[Row], free: Sequence[int], of: int, totals: Any) -> list[Event]:
-    """Most durations of a run, all slower or all faster."""
+    """Half of the durations of a run or more, all slower or all faster."""
     events = []
     for sign in (1, -1):
         members = [place for place in _durations(found, free) if sign * _change(found[place]) > 0]
         if len(members) >= max(MIN_TOGETHER, MIN_SHARE * of):
-            first = [one for one in found[members[0]]["differences"] if one["fact"] in SETTINGS]
+            told = found[members[0]]["differences"]
+            first = [one for one in told if one["fact"] in SETTINGS or str(one["fact"]).startswith(TAG)]
             events.append(_event(TOGETHER, found, members, of, settings=first))
     return events
 
