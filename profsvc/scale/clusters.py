@@ -22,8 +22,14 @@ LOCAL = "local"
 CONNECT_SECONDS = 15
 QUEUED_PER_THREAD = 8
 REVIVE_SECONDS = 20
-# What Dask measures of its workers all the time is for its pages: 100 looks a second at the stack of every thread.
-QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.gil.enabled": False}
+# What Dask measures of its workers all the time is for its pages: 100 looks a second at the stack of every thread, and
+# 50 at how late a loop is. It takes 2 to 4 % of a processor in each process.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.system-monitor.gil.enabled": False,
+}
 PAGES = "127.0.0.1:0"  # Dask has pages of its own; nobody else shall see them
 WHY_TLS = (
     "{} is not encrypted, and who reaches a Dask scheduler runs any code on its workers; use tls://host:port, with the "
