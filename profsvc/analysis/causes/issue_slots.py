@@ -6,9 +6,8 @@ from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots, 
 from profsvc.analysis.potential.avoidable_work import (
     POSSIBLE,
     avoidable_instructions,
-    multiplies_half_matrices,
-    repeated_share,
 )
+from profsvc.analysis.potential.matrix_products import multiplies_matrices, repeated_share
 from profsvc.analysis.potential.useful_time import OVERHEAD
 
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
@@ -47,7 +46,7 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     # Addresses and loops serve the loads as well as the arithmetic; more of them than tuned kernels have are overhead.
     repeated = np.fmin(rest * loads * (1 + OVERHEAD), rest - needed)
     addresses = rest - needed - repeated
-    matrices = multiplies_half_matrices(c)
+    matrices = multiplies_matrices(c)
     products, addresses = np.where(matrices, addresses, 0.0), np.where(matrices, 0.0, addresses)
     # Of the instructions of no class, those of kernels that wait at barriers are mostly the barriers.
     barriers = np.fmin(addresses, useful * of["misc"] * (stall["barrier"] > 0))

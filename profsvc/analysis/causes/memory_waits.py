@@ -16,15 +16,14 @@ from profsvc.analysis.potential.avoidable_work import (
     POSSIBLE,
     conversions,
     has_listed_places,
-    instructions_of_type,
     narrow_share,
     reloaded_share,
-    repeated_share,
     repeated_steps,
     special_unit_warps,
     unrelated_places,
     unused_of_l2_loads,
 )
+from profsvc.analysis.potential.matrix_products import instructions_of_type, repeated_share
 from profsvc.analysis.potential.useful_time import has_copies_without_size
 from profsvc.formulas.performance.lost_time import wait_parts
 

@@ -1,14 +1,14 @@
 """What of the counted work a better version of the same algorithm does not do, although its results are used.
 
-Conversions, expanded functions, double precision that no value needs, products of matrices on the wrong pipe, and
-operands that are loaded again. What only another algorithm could avoid stays: sectors of accesses to unrelated places.
+Conversions, expanded functions, double precision that no value needs, and values that are loaded again. What only
+another algorithm could avoid stays: sectors of accesses to unrelated places.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.tensor_work import has_tensor_work
+from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
 from profsvc.formulas.performance.avoidable_work import excess_conversions, expanded_arithmetic, single_sector_share
 
 Array = NDArray[np.float64]
@@ -32,14 +32,13 @@ ARITHMETIC_PER_SPECIAL = 4.0
 # An accurate division or root of single precision: a special function, a check, and steps of Newton's method, with
 # three instructions of control around its slow path.
 ROOT_LENGTH, ROOT_CONTROL = 9.0, 3.0
+FAST_DIVISION_LENGTH = 2.0
 # Arithmetic of an accurate function for each reduction of its argument, and the moves, selects and branches of an
 # accurate sine for each of them.
 FUNCTION_LENGTH, FUNCTION_OTHERS = 18.0, 0.4
 XU_WARPS_PER_CYCLE = 0.5
 # Hits of L2 below this share are those of instructions and constants.
 MIN_RETURNS = 0.01
-# A kernel that multiplies half precision in single precision unpacks operands, and does little else but multiply-adds.
-MIN_UNPACKED_SHARE, MIN_FMA_SHARE = 0.1, 0.5
 # Steps between barriers that are shorter than this are too short: what passes from one to the next, at most so many
 # accesses of shared memory for each barrier, could stay in registers or pass by shuffles. The barriers after a tile was
 # filled and before it is filled again are needed.
@@ -48,19 +47,8 @@ SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
 PLACES_PER_WAVEFRONT = 9.0
 # Half of the loads are of the indices, and each load takes less than three integer instructions.
 MOST_GATHERS, MOST_INTEGERS_PER_LISTED_PLACE = 0.55, 3.0
-# One that unpacks into tiles multiplies most of the time, and each value often.
-HALF_BYTES = 2.0
-MIN_TILE_FMA_SHARE, MIN_TILE_FMA_OF_ALL, MIN_PRODUCTS_PER_VALUE = 0.9, 0.4, 8.0
 POSSIBLE = 0.5
 """Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
-
-
-@np.errstate(all="ignore")
-def instructions_of_type(c: Counts, kind: str) -> Array:
-    """Thread instructions of ``kind`` fp16, fp32 or fp64; where not counted by class, its adds, products and FMAs."""
-    letter = {"fp16": "hp", "fp32": "sp", "fp64": "dp"}[kind]
-    parts = c.total(*(f"flop_count_{letter}_{operation}" for operation in ("add", "mul", "fma")))
-    return np.where(np.isnan(c[f"inst_{kind}_thread"]), parts, c[f"inst_{kind}_thread"])
 
 
 @np.errstate(all="ignore")
@@ -87,7 +75,7 @@ def conversions(c: Counts) -> Array:
 
 def _unpacked(c: Counts) -> Array:
     """Conversions of half precision by its adder, where opcodes are counted; not those of operands of matrices."""
-    return np.where(multiplies_half_matrices(c), 0.0, np.nan_to_num(c["inst_unpack_half_thread"]))
+    return np.where(multiplies_matrices(c), 0.0, np.nan_to_num(c["inst_unpack_half_thread"]))
 
 
 def needless_conversions(c: Counts) -> Array:
@@ -156,15 +144,22 @@ def expanded_share(c: Counts) -> Array:
     lanes = np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0)
     special = 32 * lanes * c["inst_pipe_xu_warp"]
     converted = np.where(CONVERSIONS_PER_SPECIAL * special < converted, CONVERSIONS_PER_SPECIAL * special, converted)
-    # What rounds its argument, needs it as an integer and takes an exponent apart is a power, also of a loaded value.
-    powers = np.fmin(np.fmin(c["inst_frnd_thread"], c["inst_f2i_thread"]), c["inst_i2fp_thread"])
-    converted = np.fmax(converted, CONVERSIONS_PER_POWER * np.nan_to_num(powers))
+    # What rounds its argument and needs it as an integer is a power, also of a loaded value. Of a constant base the
+    # compiler knows the logarithm; of others the exponent is taken apart.
+    exponentials, powers = np.fmin(c["inst_frnd_thread"], c["inst_f2i_thread"]), _powers(c)
+    converted = np.fmax(converted, np.nan_to_num(exponentials + (CONVERSIONS_PER_POWER - 1) * powers))
     rounded, exponents = (np.minimum(reductions, converted) for reductions in _reductions(c))
     expanded = expanded_arithmetic(
         arithmetic, np.clip(np.where(np.isnan(rounded), converted, rounded), 0, None), FUNCTION_LENGTH
     )
     expanded = expanded + expanded_arithmetic(np.clip(arithmetic - expanded, 0, None), exponents, FUNCTION_LENGTH)
     return np.where(instructions_of_type(c, "fp64") > 0, 0.0, np.clip(np.nan_to_num(expanded / arithmetic), 0, 1))
+
+
+@np.errstate(all="ignore")
+def _powers(c: Counts) -> Array:
+    """Accurate powers of all threads: a rounding to a float, one to an integer and an exponent each; NaN if unknown."""
+    return np.fmin(np.fmin(c["inst_frnd_thread"], c["inst_f2i_thread"]), c["inst_i2fp_thread"])
 
 
 @np.errstate(all="ignore")
@@ -177,6 +172,16 @@ def functions_of_polynomials(c: Counts) -> Array:
     rounded = c["inst_f2i_thread"] - integer_divisions(c) - c["inst_mufu_thread"]
     polynomials = expanded_share(c) * c["inst_fp32_thread"] / FUNCTION_LENGTH
     return np.asarray(np.clip(np.nan_to_num(np.minimum(rounded, polynomials)), 0, None), dtype=np.float64)
+
+
+@np.errstate(all="ignore")
+def spared_checks(c: Counts) -> Array:
+    """Checks of accurate divisions of all threads that fast divisions spare on the special function unit, at least.
+
+    A fast power is a logarithm and an exponential, one instruction there more than the accurate one has.
+    """
+    spared = np.nan_to_num(c["inst_divide_check_thread"]) - np.nan_to_num(_powers(c))
+    return np.asarray(np.clip(spared, 0, None), dtype=np.float64)
 
 
 @np.errstate(all="ignore")
@@ -262,13 +267,16 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     others = _share(of["integer"] + of["control"], of["fp32"])
     by_opcode = ~np.isnan(c["inst_mufu_thread"])
     functions = functions * (1 + np.where(by_opcode, np.fmin(others, FUNCTION_OTHERS), others))
-    # Whether the accuracy of a single division or root is needed, no counter tells.
-    roots = POSSIBLE * (ROOT_LENGTH + ROOT_CONTROL) * _accurate_roots(c, of)
+    # Whether the accuracy of a single reciprocal or root is needed, no counter tells. A division that checks its
+    # operands differs in the last bits from the fast one, which is a reciprocal and a product.
+    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    exact, length = _accurate_roots(c, of), ROOT_LENGTH + ROOT_CONTROL
+    divisions = np.fmin(exact, _share(c["inst_divide_check_thread"], every))
+    roots = (length - FAST_DIVISION_LENGTH) * divisions + POSSIBLE * length * (exact - divisions)
     functions = np.fmin(np.where(by_opcode, functions + roots, np.fmax(functions, roots)), 1 - divided)
     # Conversions beyond one for each value in memory, in kernels where no function nor double precision needs them.
     again = _share(needless_conversions(c), conversions(c))
     # The loop and the addresses around a conversion stay when it goes.
-    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
     converted = (of["bit_convert"] + _share(_unpacked(c), every)) * again * (1 - expanded) * (of["fp64"] == 0)
     # Values that no register held; an index that is not known takes as many addresses as others do.
     kept = c.total("local_load_inst_warp", "local_store_inst_warp") / c["inst_executed_warp"]
@@ -307,49 +315,9 @@ def short_steps(c: Counts) -> tuple[Array, Array]:
 
 
 @np.errstate(all="ignore")
-def repeated_share(c: Counts) -> Array:
-    """Share of the loaded bytes that were loaded before: what DRAM did not have to bring."""
-    return np.clip(np.nan_to_num(1 - c["dram_read_bytes"] / c["global_load_bytes_requested"]), 0, 1)
-
-
-@np.errstate(all="ignore")
 def reloaded_share(c: Counts, sms: Array) -> Array:
     """Share of the loaded bytes that the same SM loaded before, at least: it loads more than DRAM brought for all."""
     return np.clip(np.nan_to_num(1 - sms * c["dram_read_bytes"] / c["global_load_bytes_requested"]), 0, 1)
-
-
-@np.errstate(all="ignore")
-def multiplies_half_matrices(c: Counts) -> NDArray[np.bool_]:
-    """Whether operands of half precision are unpacked for multiply-adds of single precision, or multiplied in pairs.
-
-    They are of matrices if they come from shared memory, or were loaded before; few loads are of values that stay in
-    registers.
-    """
-    fma = np.fmax(c["flop_count_sp_fma"], c["fp32_fma_inst_per_cycle"] * c["elapsed_cycles"])
-    executed = np.fmax(c["thread_inst_executed_pred_on"], c["thread_inst_executed"])
-    half = instructions_of_type(c, "fp16")
-    staged, loaded = (
-        32 * np.nan_to_num(c[f"{space}_load_inst_warp"]) > MIN_UNPACKED_SHARE * half for space in ("shared", "global")
-    )
-    reused = staged | loaded & (repeated_share(c) > MIN_FMA_SHARE)
-    pairs = c["flop_count_hp_fma"] > MIN_FMA_SHARE * half
-    unpacked = fma > MIN_FMA_SHARE * instructions_of_type(c, "fp32")
-    packed = (half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & reused
-    return np.asarray((packed | _multiplies_tiles_of_half(c, fma, executed)) & ~has_tensor_work(c), dtype=np.bool_)
-
-
-def _multiplies_tiles_of_half(c: Counts, fma: Array, executed: Array) -> NDArray[np.bool_]:
-    """Whether what was loaded in half precision is unpacked once, for multiply-adds that use it again and again.
-
-    Unpacking is rare then, as each value stays in a tile; there is little else but multiply-adds.
-    """
-    values = c["global_load_bytes_requested"] / HALF_BYTES
-    halves = np.fmax(c["inst_unpack_half_thread"], np.nan_to_num(32 * c["memory_inst_16bit_warp"]))
-    products = (fma > MIN_TILE_FMA_SHARE * instructions_of_type(c, "fp32")) & (fma > MIN_TILE_FMA_OF_ALL * executed)
-    staged = np.nan_to_num(c["shared_load_inst_warp"]) > 0
-    return np.asarray(
-        products & staged & (halves > MIN_FMA_SHARE * values) & (fma > MIN_PRODUCTS_PER_VALUE * halves), dtype=np.bool_
-    )
 
 
 @np.errstate(all="ignore")

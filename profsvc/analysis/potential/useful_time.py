@@ -18,18 +18,18 @@ from profsvc.analysis.potential.avoidable_work import (
     expanded_share,
     functions_of_polynomials,
     gathered_from_dram,
-    instructions_of_type,
     integer_divisions,
     local_bytes,
     lookup_wavefronts,
-    multiplies_half_matrices,
     narrow_share,
     needless_conversions,
     overhead_per_instruction,
     short_steps,
+    spared_checks,
     unrelated_places,
     unused_of_l2_loads,
 )
+from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
 
@@ -99,7 +99,7 @@ def half_arithmetic(c: Counts) -> Array:
     Those of matrices that are multiplied in pairs count as work of tensor cores.
     """
     pairs = np.nan_to_num(instructions_of_type(c, "fp16") - np.nan_to_num(c["inst_unpack_half_thread"]))
-    return np.where((pairs > c["inst_integer_thread"]) & ~multiplies_half_matrices(c), pairs, 0.0)
+    return np.where((pairs > c["inst_integer_thread"]) & ~multiplies_matrices(c), pairs, 0.0)
 
 
 @np.errstate(all="ignore")
@@ -115,7 +115,7 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     # The reciprocal that a division of integers starts from is no arithmetic.
     fp32 = np.clip(fp32 - integer_divisions(c) / 32, 0, None)
     fp64 = np.fmax(arithmetic_per_cycle(c, "fp64") * cycles, c["inst_fp64_thread"] / 32)
-    unpacked = multiplies_half_matrices(c)
+    unpacked = multiplies_matrices(c)
     matrices = has_tensor_work(c) | unpacked
     packed = half_arithmetic(c) / 32
     count = np.nansum([np.where(unpacked, 0.0, fp32), fp64, packed], axis=0)
@@ -128,7 +128,7 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     operands = np.where(has_tensor_work(c), np.inf, np.nansum([fp32, 2 * fp64, packed], axis=0))
     # On tensor cores, a fragment of matrices serves several products with each operand.
     pairs = instructions_of_type(c, "fp16") - np.nan_to_num(c["inst_unpack_half_thread"])
-    half = np.nansum([fp32, 2 * pairs / 32], axis=0)
+    half = np.nansum([fp32, 2 * pairs / 32, c["inst_dot_product_thread"] / 32], axis=0)
     operands = np.where(unpacked & ~has_tensor_work(c), half / PRODUCTS_PER_OPERAND, operands)
     return count, np.where(count > 0, operands, 0.0)
 
@@ -175,7 +175,7 @@ def needed_instructions(c: Counts, arithmetic: Array, accesses: Array, again: Ar
     on = executed * np.where(np.isnan(lanes), 1.0, lanes)
     waste = np.asarray(sum(avoidable_instructions(c).values()))
     waste = np.clip(waste + (1 + overhead_per_instruction(c)) * again / on, 0, 1)
-    counted = (np.asarray(sum(class_shares(c).values())) > 0) & ~multiplies_half_matrices(c)
+    counted = (np.asarray(sum(class_shares(c).values())) > 0) & ~multiplies_matrices(c)
     strict, loose = (payload_instructions(executed, lanes, arithmetic, accesses, k) for k in (OVERHEAD, MOST_OVERHEAD))
     return np.where(counted, np.fmin(loose, on * (1 - waste)), np.where(arithmetic > 0, strict, on * (1 - waste)))
 
@@ -325,7 +325,7 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     loads, stores, again = memory_wavefronts(c, operands)
     cycles = f["sms"] * c["elapsed_cycles"]
     share = _useful_memory_shares(c, used, loads, stores)
-    wanted = {"fp32": (1 - expanded_share(c)) * ~multiplies_half_matrices(c), "fp64": 1 - double_by_accident(c)}
+    wanted = {"fp32": (1 - expanded_share(c)) * ~multiplies_matrices(c), "fp64": 1 - double_by_accident(c)}
     for kind in ("fp32", "fp64"):
         share[kind] = arithmetic_per_cycle(c, kind) * wanted[kind] / (f[f"{kind}_lanes_per_sm"] * f["sms"])
     # Pairs of half precision occupy the same pipe, for as long as it was busy with them.
@@ -340,7 +340,8 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     # The fast form of a function is one such instruction: what rounded the argument of the accurate one stands for it.
     on_unit = c["inst_bit_convert_thread"] - c["inst_i2fp_thread"]
     spared = np.fmin(needless_conversions(c), on_unit) - functions_of_polynomials(c)
-    converted = np.nan_to_num(np.clip(spared, 0, None) / 32 / executed)
+    # A fast division does without the check of its operands, which takes as long as the reciprocal.
+    converted = np.nan_to_num((np.clip(spared, 0, None) + spared_checks(c)) / 32 / executed)
     # Predicates may have been off in other instructions alone, lanes without a thread were off in all.
     active = np.clip(np.nan_to_num(c["warp_execution_efficiency_fraction"], nan=1.0), 0, 1)
     wanted_results = np.fmin(consumed, np.clip(1 - converted, 0, 1)) * active

@@ -14,11 +14,10 @@ from profsvc.analysis.potential.avoidable_work import (
     has_listed_places,
     integer_divisions,
     lookup_wavefronts,
-    multiplies_half_matrices,
     needless_conversions,
-    repeated_share,
     repeated_steps,
     short_steps,
+    spared_checks,
     unrelated_places,
     unused_of_l2_loads,
 )
@@ -134,31 +133,6 @@ def test_special_functions_without_arithmetic_are_divisions() -> None:
     assert divided_share(counts(**divisions, inst_fp32_thread=32 * 30.0)) == 0
 
 
-def test_half_precision_that_is_unpacked_for_products() -> None:
-    unpacked = {
-        "inst_fp16_thread": 24.0, "inst_fp32_thread": 63.0, "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0,
-        "inst_tensor_warp": 0.0, "shared_load_inst_warp": 1.0,
-    }  # fmt: skip
-    assert multiplies_half_matrices(counts(**unpacked))
-    assert not multiplies_half_matrices(counts(**unpacked | {"shared_load_inst_warp": 0.0}))
-    assert not multiplies_half_matrices(counts(**unpacked | {"inst_fp16_thread": 1.0}))
-    assert not multiplies_half_matrices(counts(**unpacked | {"flop_count_sp_fma": 10.0}))
-    by_operation = {"flop_count_hp_add": 24.0, "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0}
-    by_operation["shared_load_inst_warp"] = 1.0
-    assert multiplies_half_matrices(counts(**by_operation, inst_tensor_warp=0.0))
-    assert not multiplies_half_matrices(counts(**by_operation | {"flop_count_hp_add": 1.0}, inst_tensor_warp=0.0))
-
-
-def test_pairs_that_stay_in_registers_are_no_matrices() -> None:
-    pairs = {
-        "flop_count_hp_fma": 90.0, "thread_inst_executed": 100.0, "inst_tensor_warp": 0.0, "dram_read_bytes": 1.0,
-        "global_load_bytes_requested": 4.0, "global_load_inst_warp": 1.0,
-    }  # fmt: skip
-    assert multiplies_half_matrices(counts(**pairs))
-    assert not multiplies_half_matrices(counts(**pairs | {"global_load_inst_warp": 0.1}))
-    assert multiplies_half_matrices(counts(**pairs | {"global_load_inst_warp": 0.1, "shared_load_inst_warp": 1.0}))
-
-
 def test_a_gather_takes_sectors_one_at_a_time_and_a_stride_does_not() -> None:
     assert unrelated_places(counts(**GATHER)) > 0.8
     assert unrelated_places(counts(**GATHER | {"l2_tex_requests": 0.4e6})) == 0
@@ -170,11 +144,6 @@ def test_what_l2_sent_and_nobody_asked_for() -> None:
     assert unused_of_l2_loads(counts(**GATHER)) == pytest.approx(1 - 4 / 35.2)
     local = {"local_load_sectors": 0.5e6, "local_load_l1_hit_fraction": 0.0}
     assert unused_of_l2_loads(counts(**GATHER, **local)) == pytest.approx(1 - 4 / 19.2)
-
-
-def test_values_that_were_loaded_before() -> None:
-    assert repeated_share(counts(**GATHER)) == pytest.approx(0.9)
-    assert repeated_share(counts()) == 0
 
 
 STEPS = {"warps_launched": 10.0, "inst_executed_warp": 8e3, "shared_load_inst_warp": 2e3, "shared_store_inst_warp": 1e3}
@@ -228,12 +197,31 @@ def test_a_table_of_constants_needs_a_wavefront_for_nine_places() -> None:
     assert lookup_wavefronts(counts(shared_lookup_wavefronts=7.0)) == 7
 
 
-def test_tiles_of_half_precision_are_multiplied_though_they_are_unpacked_once() -> None:
-    tiles = {
-        "inst_fp32_thread": 1e6, "flop_count_sp_fma": 1e6, "thread_inst_executed": 1.5e6,
-        "inst_unpack_half_thread": 2e4, "global_load_bytes_requested": 4e4, "shared_load_inst_warp": 5e3,
-        "inst_tensor_warp": 0.0,
+def test_all_of_a_checked_division_but_a_reciprocal_and_a_product_is_avoidable() -> None:
+    divisions = {
+        "inst_fp32_thread": 90.0, "inst_control_thread": 30.0, "inst_mufu_thread": 10.0, "inst_bssy_thread": 10.0,
+        "inst_pipe_xu_warp": 20 / 32, "inst_ldst_thread": 80.0,
     }  # fmt: skip
-    assert multiplies_half_matrices(counts(**tiles))
-    for other in ({"flop_count_sp_fma": 5e5}, {"inst_unpack_half_thread": 1e3}, {"shared_load_inst_warp": 0.0}):
-        assert not multiplies_half_matrices(counts(**tiles | other)), other
+    checked, none = (
+        avoidable_instructions(counts(**divisions, inst_divide_check_thread=count))["expensive_functions"].item()
+        for count in (10.0, 0.0)
+    )
+    assert checked == pytest.approx(10 * (12 - 2) / 200)
+    assert none == pytest.approx(10 * 12 / 2 / 200), "of a reciprocal or a root nothing tells what accuracy it needs"
+
+
+def test_a_power_of_a_constant_is_a_function_without_an_exponent() -> None:
+    powers = {"inst_frnd_thread": 10.0, "inst_f2i_thread": 10.0, "inst_i2fp_thread": 0.0, "inst_mufu_thread": 0.0}
+    other = {"inst_fp32_thread": 500.0, "inst_bit_convert_thread": 20.0, "global_load_bytes_requested": 40.0,
+             "inst_pipe_xu_warp": 20 / 32, "inst_i2f_thread": 0.0}  # fmt: skip
+    expanded = expanded_share(counts(**powers, **other))
+    assert expanded == pytest.approx(10 * 18 / 500)
+    assert expanded_share(counts(**powers | {"inst_frnd_thread": 0.0}, **other)) == 0, "loaded values become integers"
+
+
+def test_a_fast_division_spares_its_check_and_a_fast_power_takes_one_instruction_more() -> None:
+    powers = {"inst_frnd_thread": 6.0, "inst_f2i_thread": 4.0, "inst_i2fp_thread": 5.0}
+    assert spared_checks(counts(inst_divide_check_thread=10.0)) == 10
+    assert spared_checks(counts(inst_divide_check_thread=10.0, **powers)) == 6
+    assert spared_checks(counts(inst_divide_check_thread=3.0, **powers)) == 0
+    assert spared_checks(counts(**powers)) == 0

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.useful_time import arithmetic_operations, half_arithmetic
+from profsvc.analysis.potential.peaks import FIGURES
+from profsvc.analysis.potential.useful_time import arithmetic_operations, half_arithmetic, useful_times
 
 PAIRS = 3_200_000.0
 
@@ -33,3 +34,23 @@ def test_moves_and_conversions_are_none(given: dict[str, float]) -> None:
 
 def test_a_conversion_among_the_pairs_is_left_out() -> None:
     assert half_arithmetic(counters(inst_unpack_half_thread=1e6))[0] == PAIRS - 1e6
+
+
+def test_products_of_bytes_in_tiles_are_operands_that_serve_sixteen_times() -> None:
+    tiles = {"inst_dot_product_thread": PAIRS, "thread_inst_executed": PAIRS, "global_load_bytes_requested": 1e3,
+             "shared_load_inst_warp": 1e3, "inst_fp16_thread": 0.0}  # fmt: skip
+    assert arithmetic_operations(counters(**tiles))[1] == pytest.approx(PAIRS / 32 / 16)
+
+
+@pytest.mark.parametrize(("checks", "part"), [(0.0, 1.0), (10.0, 0.5), (np.nan, 1.0)])
+def test_the_check_of_a_division_is_no_useful_work_of_its_unit(checks: float, part: float) -> None:
+    divided = {
+        "duration_ns": 1e6, "elapsed_cycles": 1e3, "inst_fp32_thread": 3200.0, "inst_fp16_thread": 0.0,
+        "inst_mufu_thread": 10.0, "inst_divide_check_thread": checks, "pipe_xu_elapsed_fraction": 20 / 32 / 500,
+        "warp_nonpred_execution_efficiency_fraction": 1.0, "global_load_inst_warp": 1.0,
+        "flop_count_sp_add": 0.0, "flop_count_sp_mul": 0.0, "flop_count_sp_fma": 3200.0,
+        "flop_count_dp_add": 0.0, "flop_count_dp_mul": 0.0, "flop_count_dp_fma": 0.0,
+    }  # fmt: skip
+    figures = pd.DataFrame([dict.fromkeys(FIGURES, 1.0) | {"sfu_per_sm": 16.0}])
+    time = useful_times(pd.DataFrame([{"inst_tensor_warp": 0.0} | divided]), figures)["xu"]
+    assert time[0] == pytest.approx(part * 1e6 * divided["pipe_xu_elapsed_fraction"])

@@ -1,0 +1,82 @@
+"""Matrices that other pipes multiply in place of the tensor pipe, on made-up counters."""
+
+import pandas as pd
+import pytest
+
+from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.matrix_products import WORDS_PER_LOAD, multiplies_matrices, repeated_share
+
+
+def counts(**values: float) -> Counts:
+    return Counts(pd.DataFrame([values]))
+
+
+def test_half_precision_that_is_unpacked_for_products() -> None:
+    unpacked = {
+        "inst_fp16_thread": 24.0, "inst_fp32_thread": 63.0, "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0,
+        "inst_tensor_warp": 0.0, "shared_load_inst_warp": 1.0,
+    }  # fmt: skip
+    assert multiplies_matrices(counts(**unpacked))
+    assert not multiplies_matrices(counts(**unpacked | {"shared_load_inst_warp": 0.0}))
+    assert not multiplies_matrices(counts(**unpacked | {"inst_fp16_thread": 1.0}))
+    assert not multiplies_matrices(counts(**unpacked | {"flop_count_sp_fma": 10.0}))
+    by_operation = {"flop_count_hp_add": 24.0, "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0}
+    by_operation["shared_load_inst_warp"] = 1.0
+    assert multiplies_matrices(counts(**by_operation, inst_tensor_warp=0.0))
+    assert not multiplies_matrices(counts(**by_operation | {"flop_count_hp_add": 1.0}, inst_tensor_warp=0.0))
+
+
+def test_pairs_that_stay_in_registers_are_no_matrices() -> None:
+    pairs = {
+        "flop_count_hp_fma": 90.0, "thread_inst_executed": 100.0, "inst_tensor_warp": 0.0, "dram_read_bytes": 1.0,
+        "global_load_bytes_requested": 4.0, "global_load_inst_warp": 1.0,
+    }  # fmt: skip
+    assert multiplies_matrices(counts(**pairs))
+    assert not multiplies_matrices(counts(**pairs | {"global_load_inst_warp": 0.1}))
+    assert multiplies_matrices(counts(**pairs | {"global_load_inst_warp": 0.1, "shared_load_inst_warp": 1.0}))
+
+
+def test_values_that_were_loaded_before() -> None:
+    assert repeated_share(counts(dram_read_bytes=0.4e6, global_load_bytes_requested=4e6)) == pytest.approx(0.9)
+    assert repeated_share(counts()) == 0
+
+
+def test_tiles_of_half_precision_are_multiplied_though_they_are_unpacked_once() -> None:
+    tiles = {
+        "inst_fp32_thread": 1e6, "flop_count_sp_fma": 1e6, "thread_inst_executed": 1.5e6,
+        "inst_unpack_half_thread": 2e4, "global_load_bytes_requested": 4e4, "shared_load_inst_warp": 5e3,
+        "inst_tensor_warp": 0.0,
+    }  # fmt: skip
+    assert multiplies_matrices(counts(**tiles))
+    for other in ({"flop_count_sp_fma": 5e5}, {"inst_unpack_half_thread": 1e3}, {"shared_load_inst_warp": 0.0}):
+        assert not multiplies_matrices(counts(**tiles | other)), other
+
+
+TILES_IN_TWO = {
+    "inst_fp16_thread": 24.0, "inst_fp32_thread": 66.0, "thread_inst_executed": 100.0, "inst_tensor_warp": 0.0,
+    "flop_count_sp_fma": 22.0, "flop_count_sp_add": 22.0, "flop_count_sp_mul": 22.0, "shared_load_inst_warp": 0.1,
+}  # fmt: skip
+
+
+def test_a_product_and_its_sum_are_a_multiply_add_where_operands_are_of_tiles() -> None:
+    assert multiplies_matrices(counts(**TILES_IN_TWO))
+    many = 2 * (22 + 22) / 32 / WORDS_PER_LOAD
+    for other in ({"flop_count_sp_add": 0.0}, {"flop_count_sp_mul": 0.0}, {"shared_load_inst_warp": many}):
+        assert not multiplies_matrices(counts(**TILES_IN_TWO | other)), other
+    lanes = {"shared_load_inst_warp": 0.0, "global_load_inst_warp": 1.0, "global_load_bytes_requested": 90.0}
+    dots = TILES_IN_TWO | lanes | {"dram_read_bytes": 9.0}
+    assert not multiplies_matrices(counts(**dots)), "products of two vectors, added across lanes"
+    assert multiplies_matrices(counts(**dots | {"flop_count_sp_fma": 60.0}))
+
+
+def test_products_of_four_bytes_are_of_matrices_where_a_load_serves_many() -> None:
+    tiles = {
+        "inst_dot_product_thread": 680.0, "thread_inst_executed": 1e3, "global_load_bytes_requested": 80.0,
+        "shared_load_inst_warp": 4.0, "inst_tensor_warp": 0.0,
+    }  # fmt: skip
+    assert multiplies_matrices(counts(**tiles))
+    for other in (
+        {"inst_dot_product_thread": 490.0}, {"global_load_bytes_requested": 400.0}, {"shared_load_inst_warp": 0.0},
+        {"shared_load_inst_warp": 6.0}, {"inst_tensor_warp": 1.0}, {"inst_dot_product_thread": float("nan")},
+    ):  # fmt: skip
+        assert not multiplies_matrices(counts(**tiles | other)), other
