@@ -45,7 +45,7 @@ def rows(engine: Engine) -> dict[str, list[dict]]:
 
 
 def test_checking_and_storing_give_one_account(engine, monkeypatch):
-    monkeypatch.setattr(pipeline.analysis, "analyze", lambda *_: 0)
+    monkeypatch.setattr(pipeline.analysis, "analyze", lambda *_, **__: 0)
     for path in FILES:
         try:
             checked = check(path)

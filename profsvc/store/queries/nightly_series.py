@@ -42,7 +42,7 @@ _OF_RUNS = {
         SELECT u.run_id, k.kernel, k.kernel_short, u.format, t.p50_ns AS value
         FROM uploads u JOIN kernel_totals t ON t.upload_id = u.upload_id JOIN kernels k ON k.kernel_id = t.kernel_id
         WHERE u.run_id IN :runs AND u.same_as IS NULL AND t.timed > 0
-        ORDER BY u.run_id, k.kernel_id, t.timed DESC, u.upload_id
+        ORDER BY u.run_id, k.kernel, t.timed DESC, u.upload_id
     """,
     "means": """
         SELECT s.run_id, s.kernel, s.kernel_short, sum(s.total_ns) / sum(s.calls) AS value

@@ -45,7 +45,7 @@ class _Renderer(RendererHTML):
     def image(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         name = escape(tokens[index].content)
         picture = super().image(tokens, index, options, env)
-        return f'<span class="wide picture" role="region" aria-label="{name}" tabindex="0">{picture}</span>'
+        return f'<span class="wide picture" role="group" aria-label="{name}" tabindex="0">{picture}</span>'
 
     def fence(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         block = super().fence(tokens, index, options, env)
