@@ -26,10 +26,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from profsvc import pipeline, scale, store
 from profsvc.errors import counted
@@ -114,30 +115,42 @@ def rows_of_views(engine: Engine) -> dict[str, Counter[str]]:
     return {view: Counter(map(plain, store.select(engine, view))) for view in VIEWS}
 
 
-def hashes_of_views(engine: Engine) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return how many rows every run has in every view and the sum of their hashes, which Postgres computes.
+def hashes_of_rows(engine: Engine) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return how many rows every run has of each kind, and the sum of their hashes, which Postgres computes.
 
-    Runs and files stand by name instead of by the numbers they happened to get. Rows of no run are those of the run ''.
+    The kinds are the views, and the metrics as they are stored, of which the view is made with the launches: to ask it
+    for each row takes longer than all else here. Runs and files stand by name instead of by the numbers they happened
+    to get. Rows of no run are those of the run ''.
     """
-    with engine.connect() as connection:
-        connection.exec_driver_sql(_RUN_NAMES)
-        connection.exec_driver_sql(_UPLOAD_NAMES)
+    with _comparing(engine) as connection:
         found = {}
-        for view, kinds in VIEW_COLUMNS.items():
-            of_run = "r.name" if "run_id" in kinds else "''"
-            cells = ", ".join(_comparable(name, kind) for name, kind in kinds.items() if name not in NOT_COMPARED)
-            join = "LEFT JOIN compared_runs r ON r.run_id = v.run_id" if "run_id" in kinds else ""
-            digest = f"('x' || substr(md5(ROW({cells})::text), 1, 15))::bit(60)::bigint"
-            query = f"SELECT coalesce({of_run}, ''), count(*), sum({digest}) FROM {view} v {join} GROUP BY 1"
+        for kind, rows in _ROWS.items():
+            digest = "('x' || substr(md5(cells::text), 1, 15))::bit(60)::bigint"
+            query = f"SELECT run, count(*), sum({digest}) FROM ({rows}) s GROUP BY 1"
             for run, count, total in connection.exec_driver_sql(query):
-                found[view, run] = int(count), int(total)
+                found[kind, run] = int(count), int(total)
         return found
 
 
-_RUN_NAMES = "CREATE TEMP TABLE compared_runs AS SELECT run_id, name FROM v1_runs"
-_UPLOAD_NAMES = """
-    CREATE TEMP TABLE compared_uploads (upload_id bigint PRIMARY KEY, name text);
-    INSERT INTO compared_uploads SELECT upload_id, r.name || ':' || sha256 FROM v1_uploads JOIN compared_runs r
+def rows_of_run(engine: Engine, kind: str, run: str) -> Counter[str]:
+    """Return the rows that `hashes_of_rows` counts of a run, to see which differ."""
+    with _comparing(engine) as connection:
+        query = f"SELECT cells::text FROM ({_ROWS[kind]}) s WHERE run = %(run)s"
+        return Counter(connection.exec_driver_sql(query, {"run": run}).scalars())
+
+
+@contextmanager
+def _comparing(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection that has the names of runs and files in tables of its own."""
+    with engine.connect() as connection:
+        connection.exec_driver_sql(_NAMES)
+        yield connection
+
+
+_NAMES = """
+    CREATE TEMP TABLE compared_runs AS SELECT run_id, name FROM v1_runs;
+    CREATE TEMP TABLE compared_uploads (upload_id bigint PRIMARY KEY, run text, name text);
+    INSERT INTO compared_uploads SELECT upload_id, r.name, r.name || ':' || sha256 FROM v1_uploads JOIN compared_runs r
     USING (run_id);
     ANALYZE compared_runs; ANALYZE compared_uploads;
 """
@@ -159,6 +172,45 @@ def _comparable(column: str, kind: str) -> str:
             f" ELSE v.{column}::text END"
         ).replace("%", "%%")
     return f"v.{column}"
+
+
+def _view_rows(view: str, kinds: Mapping[str, str]) -> str:
+    """Return the SQL of the rows of a view, each with its run."""
+    cells = ", ".join(_comparable(name, kind) for name, kind in kinds.items() if name not in NOT_COMPARED)
+    if "run_id" not in kinds:
+        return f"SELECT '' AS run, ROW({cells}) AS cells FROM {view} v"
+    joined = "LEFT JOIN compared_runs r ON r.run_id = v.run_id"
+    return f"SELECT coalesce(r.name, '') AS run, ROW({cells}) AS cells FROM {view} v {joined}"
+
+
+def _stored_rows(first: str, cells: str, rows: str) -> str:
+    """Return the SQL of rows of base tables, each with its run, its file, and its place in that, by its ``first``."""
+    return f"""
+        SELECT f.run, ROW(f.name, {first} %% {IDS_PER_UPLOAD}, n.section, n.metric, n.statistic, i.unit, i.si_unit,
+                          {cells}) AS cells
+        FROM {rows} JOIN metric_names n USING (metric_id) JOIN unit_names i USING (unit_id)
+        JOIN compared_uploads f ON f.upload_id = {first} / {IDS_PER_UPLOAD}"""
+
+
+_BLOCKS = "wide_blocks b JOIN wide_columns c USING (layout_id) JOIN {} w ON w.cell_id = b.first_cell + c.place"
+_ROWS = {
+    **{view: _view_rows(view, kinds) for view, kinds in VIEW_COLUMNS.items() if not view.startswith("v1_metrics")},
+    "metrics": _stored_rows(
+        "m.launch_ref",
+        "m.item, k.kernel, m.invocations, m.raw_text, m.value, m.reason, m.line",
+        "metrics m LEFT JOIN kernels k USING (kernel_id)",
+    ),
+    "wide_constants": _stored_rows(
+        "b.first_launch",
+        "b.launches, c.factor, w.raw_text, w.value, w.reason, w.lines",
+        _BLOCKS.format("wide_constants"),
+    ),
+    "wide_cells": _stored_rows(
+        "b.first_launch",
+        "b.launches, c.factor, t.ending, t.texts, w.lines",
+        f"{_BLOCKS.format('wide_cells')} JOIN wide_lists t USING (list_id)",
+    ),
+}
 
 
 def different(one: Mapping[str, Counter[str]], other: Mapping[str, Counter[str]]) -> dict[str, tuple[list[str], ...]]:
@@ -327,11 +379,14 @@ def _compare(at: Server, files: int, folder: Path, workers: int) -> None:
     print(f"speed-up {alone.wall / together.wall:.2f}; by the time of the processors at most {most:.2f}")
     began = time.perf_counter()
     with ThreadPoolExecutor() as both:
-        found, expected = both.map(hashes_of_views, (place.engine for place in places))
+        found, expected = both.map(hashes_of_rows, (place.engine for place in places))
     rows = sum(count for count, _ in expected.values())
     wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
-    print(f"{len({run for _, run in expected} - {''})} runs, {rows:,} rows in {len(VIEWS)} views, compared in "
+    print(f"{len({run for _, run in expected} - {''})} runs, {rows:,} rows of {len(_ROWS)} kinds, compared in "
           f"{time.perf_counter() - began:.0f} s; different: {wrong[:20] or 'none'}")  # fmt: skip
+    for kind, run in wrong[:3]:
+        one, other = (rows_of_run(place.engine, kind, run) for place in places)
+        print(f"{kind} of {run!r}: {list(one - other)[:3]} by workers, {list(other - one)[:3]} by one process")
     for engine in (cluster.engine, admin, *(place.engine for place in places)):
         engine.dispose()
     with at.session(str(stores[0].database)) as session:

@@ -32,7 +32,8 @@ _COUNTERS = """
            CASE WHEN sum(l.duration_ns) > 0 THEN sum(c.value * l.duration_ns) / sum(l.duration_ns)
                 ELSE avg(c.value) END AS value
     FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id AND l.run_id = c.run_id
-    WHERE c.run_id IN :runs AND l.kernel IN :kernels AND c.counter IN :counters AND c.value IS NOT NULL
+    WHERE c.run_id IN :runs AND l.run_id IN :runs AND l.kernel IN :kernels AND c.counter IN :counters
+      AND c.value IS NOT NULL
     GROUP BY c.run_id, l.kernel, c.counter, c.expression
 """
 _LAUNCHES = """

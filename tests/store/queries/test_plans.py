@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from profsvc import store
+from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.store.queries.view_pages import Condition
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.views import history
 from tests import postgres
-from tests.benchmarks.history import fill
+from tests.benchmarks.history import CRITERIA, KERNELS, fill
 from tests.conftest import copied
 
 RUNS, READINGS = 16_000, 4  # readings of the sensor of a run that has one
@@ -84,6 +84,13 @@ QUESTIONS: dict[str, Ask] = {
         f"SELECT * FROM v1_samples WHERE sensor_id = {RUN * IDS_PER_UPLOAD + 1} ORDER BY sample_id"
     ),
     "sensors with their means": lambda engine: store.sensors(engine, RUN),
+    "power of a run": lambda engine: pipeline.power.power_of_run(engine, RUN),
+    "mean counters of runs": lambda engine: store.mean_counters(engine, CRITERIA, [RUN - 1, RUN]),
+    "earlier power of the board of runs": lambda engine: store.earlier_power_of_board(engine, RUN),
+    "boards of runs": lambda engine: store.runs_by_board(engine, [RUN - 1, RUN]),
+    "what is unfinished of a run": lambda engine: store.unfinished(engine, RUN),
+    "facts of runs": lambda engine: store.facts_of_runs(engine, [RUN - 1, RUN], KERNELS, CRITERIA),
+    "what two runs are compared by": lambda engine: store.kernels_of_run(engine, RUN),
 }
 
 

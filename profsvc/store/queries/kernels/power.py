@@ -7,6 +7,8 @@ import pandas as pd
 
 from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
+from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 
 _POWER = """
     SELECT run_id, run, project, device, sensor, "window", load, kernel, active_sms,
@@ -16,11 +18,19 @@ _POWER = """
     FROM v1_power WHERE kind IN ('load', 'kernel') AND settled_power_w IS NOT NULL {runs}
     ORDER BY run_id, sensor_id, item
 """
-_RATES = """
-    SELECT l.run_id, l.kernel, l.kernel_short, c.counter, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
-    FROM v1_counter_values c JOIN v1_launches l ON l.launch_id = c.launch_id
-    WHERE c.counter IN :counters AND c.value IS NOT NULL AND l.duration_ns > 0 {runs}
-    GROUP BY l.run_id, l.kernel, l.kernel_short, c.counter ORDER BY l.run_id, l.kernel, c.counter
+# Tables and not views, of which each would look through the launches of all runs.
+_RATES = f"""
+    SELECT s.run_id, k.kernel, k.kernel_short, x.text AS counter, s.value
+    FROM (SELECT u.run_id, h.kernel_id, c.counter_id, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
+          FROM uploads u JOIN launches l ON l.launch_id / {IDS_PER_UPLOAD} = u.upload_id
+          AND l.launch_id {UPLOAD_ID_RANGE_SQL} JOIN shapes h ON h.shape_id = l.shape_id
+          JOIN counters c ON c.launch_id = l.launch_id
+          AND c.counter_id IN (SELECT text_id FROM texts WHERE text IN :counters)
+          WHERE u.same_as IS NULL AND c.value IS NOT NULL AND l.duration_ns > 0 {{runs}}
+          AND EXISTS (SELECT 1 FROM counters o WHERE o.launch_id {UPLOAD_ID_RANGE_SQL})
+          GROUP BY u.run_id, h.kernel_id, c.counter_id) s
+    JOIN kernels k ON k.kernel_id = s.kernel_id JOIN texts x ON x.text_id = s.counter_id
+    ORDER BY s.run_id, k.kernel, x.text
 """
 
 
@@ -42,7 +52,7 @@ def powers_of_loads(engine: Engine, runs: Sequence[int] | None = None) -> pd.Dat
 
 def mean_counters(engine: Engine, counters: Iterable[str], runs: Sequence[int] | None = None) -> pd.DataFrame:
     """Return the mean of each counter over the launches of a kernel in a run, weighted by time."""
-    return _frame(engine, _RATES, "l.run_id", runs, counters=list(counters))
+    return _frame(engine, _RATES, "u.run_id", runs, counters=list(counters))
 
 
 def _frame(engine: Engine, sql: str, column: str, runs: Sequence[int] | None, **lists: list[str]) -> pd.DataFrame:
