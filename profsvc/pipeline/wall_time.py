@@ -40,8 +40,9 @@ def wall_time_of_run(engine: "Engine", run_id: int, *, asked: bool) -> list[Row]
     Of a very long trace it is only added up where somebody ``asked`` for it; else what to do is noted.
     """
     rows: list[Row] = []
-    for trace in store.traces_with_times(engine, run_id):
-        if not asked and trace.events > MAX_EVENTS_AT_UPLOAD:
+    most_events = None if asked else MAX_EVENTS_AT_UPLOAD
+    for trace in store.traces_with_times(engine, run_id, most_events):
+        if most_events is not None and trace.events > most_events:
             message = TOO_LONG.format(trace.events, run_id)
             rows.append({"part": "note", "upload_id": trace.upload_id, "wall_ns": 0, "message": message})
         else:

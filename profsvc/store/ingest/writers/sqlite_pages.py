@@ -8,6 +8,7 @@ a leaf contains cells (size of the record, row id, record); a record contains on
 
 import sqlite3
 import struct
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -186,11 +187,11 @@ def _row_ids(first: int, count: int) -> Bytes:
 
 def _page_starts(ends: Ints) -> Ints:
     """Return which row begins each page, and how many rows there are, when a page holds as many as fit."""
-    with_pointers = ends + POINTER * np.arange(1, len(ends) + 1)
+    with_pointers = (ends + POINTER * np.arange(1, len(ends) + 1)).tolist()
     firsts, used = [0], 0
-    while firsts[-1] < len(ends):
-        firsts.append(int(with_pointers.searchsorted(used + PAGE_BYTES - LEAF_HEAD, "right")))
-        used = int(with_pointers[firsts[-1] - 1])
+    while firsts[-1] < len(with_pointers):
+        firsts.append(bisect_right(with_pointers, used + PAGE_BYTES - LEAF_HEAD, firsts[-1]))
+        used = with_pointers[firsts[-1] - 1]
     return np.array(firsts)
 
 

@@ -29,6 +29,8 @@ TIMED = (
 )
 _GRAPH_LAUNCH = "text LIKE 'cudaGraphLaunch%' OR text LIKE 'cuGraphLaunch%'"
 IS_GRAPH = f"e.domain_id = (SELECT x.text_id FROM texts x WHERE x.text = '{GRAPH_DOMAIN}')"
+# Tables with what ran on devices, and the condition for it.
+_ON_DEVICES = {"launches": "1 = 1", "transfers": "1 = 1", "ranges": IS_GRAPH}
 
 
 class TracedLane(NamedTuple):
@@ -44,7 +46,8 @@ class Trace(NamedTuple):
     """One trace of a run: its files by table, its lanes, and which of them each process and device is.
 
     ``places`` is for launches, by the number of the place; ``keys`` for copies, by process and device, and for graphs,
-    by process and None. ``processes`` are those that other files may tell of; None for all.
+    by process and None. ``processes`` are those that other files may tell of; None for all. A trace that was not read,
+    as it has too many events, has only its number of ``events``.
     """
 
     upload_id: int
@@ -66,8 +69,11 @@ class _Span(NamedTuple):
     place: int | None = None
 
 
-def traces_with_times(engine: Engine, run_id: int) -> list[Trace]:
-    """Return the traces of a run; none if nothing that ran on a device has times."""
+def traces_with_times(engine: Engine, run_id: int, most_events: int | None = None) -> list[Trace]:
+    """Return the traces of a run; none if nothing that ran on a device has times.
+
+    Of a trace with more than ``most_events`` events only their number is returned: no event of it is read.
+    """
     uploads = select(engine, "v1_uploads", run_id=run_id)
     with reading(engine) as connection:
         query = text("SELECT upload_id, repeats FROM uploads WHERE run_id = :run_id ORDER BY upload_id")
@@ -82,11 +88,12 @@ def traces_with_times(engine: Engine, run_id: int) -> list[Trace]:
             for table in ("transfers", "api_calls", "ranges")
         }  # fmt: skip
         if len(kernels) < 2:
-            found = [_trace(connection, kernels, files, None)]
+            parts = [(kernels, files, None)]
         else:
             processes = {upload: _processes(connection, upload) for upload in kernels}
-            found = [_trace(connection, [upload], *_files_of(upload, processes, files)) for upload in kernels]
-    return [one for one in found if one.lanes]
+            parts = [([upload], *_files_of(upload, processes, files)) for upload in kernels]
+        found = [_trace(connection, *part, most_events) for part in parts]
+    return [one for one in found if one is not None]
 
 
 def graphs_without_kernels(engine: Engine, run_id: int) -> int:
@@ -151,12 +158,20 @@ def _trace(
     kernels: Sequence[int],
     files: Mapping[str, Sequence[int]],
     processes: Sequence[int] | None,
-) -> Trace:
+    most_events: int | None,
+) -> Trace | None:
+    """Return a trace; None if nothing that ran on a device has times."""
+    tables = {**files, "launches": kernels}
+    first = min(kernels or [*files["transfers"], *files["ranges"]], default=0)
+    events = sum(_rows_at_most(connection, table, uploads) for table, uploads in tables.items())
+    if most_events is not None and events > most_events:
+        timed = any(_any_timed(connection, table, tables[table], kernels, processes) for table in _ON_DEVICES)
+        return Trace(first, tables, [], {}, {}, processes, [], events) if timed else None
     launches = _spans(
         connection, "launches", kernels, kernels, processes, ("p.process_id", "p.device_index", "e.place_id")
     )
     copies = _spans(connection, "transfers", files["transfers"], kernels, processes, ("e.process_id", "e.device_index"))
-    graphs = _spans(connection, "ranges", files["ranges"], kernels, processes, ("e.process_id", "NULL"), IS_GRAPH)
+    graphs = _spans(connection, "ranges", files["ranges"], kernels, processes, ("e.process_id", "NULL"))
     keys = _merged_keys([*launches, *(one for one in copies if one.device is not None)])
     unplaced = 0
     places, of_key = {}, {}
@@ -178,28 +193,36 @@ def _trace(
         else:
             places[span.place] = key
     notes = [UNPLACED.format(unplaced)] if unplaced else []
-    tables = {**files, "launches": kernels}
     for table, name in (("launches", "launches"), ("transfers", "copies and memory sets")):
         if untimed := _untimed(connection, table, tables[table], kernels, processes):
             notes.append(UNTIMED.format(name, untimed))
     if not graphs and (unseen := _graphs_unseen(connection, tables)):
         notes.append(GRAPHS_UNSEEN.format(unseen))
+    if not keys:
+        return None
     kept = sorted(keys, key=lambda key: -keys[key].events)[:MAX_LANES]
     if len(keys) > MAX_LANES:
         notes.append(f"{len(keys)} devices of processes; only the {MAX_LANES} with most events have a wall time")
     kept.sort(key=lambda key: (key[0] is not None, key[0] or 0, key[1] is not None, key[1] or 0))
     number = {key: place for place, key in enumerate(kept)}
-    first = kernels or [*files["transfers"], *files["ranges"]]
     return Trace(
-        min(first, default=0),
+        first,
         tables,
         [TracedLane(*key, keys[key].begin, keys[key].stop) for key in kept],
         {place: number[key] for place, key in places.items() if key in number},
         {name: number[key] for name, key in of_key.items() if key in number},
         processes,
         notes,
-        sum(_rows_at_most(connection, table, uploads) for table, uploads in tables.items()),
+        events,
     )
+
+
+def _any_timed(
+    connection: Connection, table: str, uploads: Sequence[int], own: Sequence[int], processes: Sequence[int] | None
+) -> bool:
+    """Tell whether something that ran on a device has times."""
+    condition = f"{of_trace(table, uploads, own, processes)} AND {TIMED.format('e')} AND {_ON_DEVICES[table]}"
+    return connection.execute(text(f"SELECT 1 FROM {table} e WHERE {condition} LIMIT 1")).first() is not None
 
 
 def _untimed(
@@ -223,7 +246,6 @@ def _spans(
     own: Sequence[int],
     processes: Sequence[int] | None,
     columns: Sequence[str],
-    condition: str = "1 = 1",
 ) -> list[_Span]:
     """Return number, first start and last end of events by process and device (and place)."""
     if not uploads:
@@ -232,7 +254,7 @@ def _spans(
     query = (
         f"SELECT {columns[0]}, {columns[1]}, count(*), min(e.start_ns), max(e.start_ns + {ROUNDED.format('e')})"
         f"{''.join(f', {one}' for one in columns[2:])} FROM {table} e{join}"
-        f" WHERE {of_trace(table, uploads, own, processes)} AND {TIMED.format('e')} AND {condition}"
+        f" WHERE {of_trace(table, uploads, own, processes)} AND {TIMED.format('e')} AND {_ON_DEVICES[table]}"
         f" GROUP BY {', '.join(one for one in columns if one != 'NULL')}"
     )
     return [_Span(*row) for row in connection.execute(text(query))]
