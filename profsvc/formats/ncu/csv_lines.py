@@ -40,10 +40,19 @@ IDENTITY_COLUMNS = (
 # Every row of a details page has these columns; the columns of rules after them may be missing.
 _METRIC_COLUMNS = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
 _VALUE_COLUMNS = _METRIC_COLUMNS[2:]
-# The columns that a page must have exactly once, and the option that exports it again.
+# The columns that a page must have exactly once and what each tells, and the option that exports the page again.
+_OF_METRICS = {"Metric Name": "names the metric of a row", "Metric Unit": "tells the unit of its value"}
 _REQUIRED_COLUMNS = {
-    "details": ("ID", "Kernel Name", *_VALUE_COLUMNS),
-    "summary": ("Metric Name", "Metric Unit", "Minimum", "Maximum", "Average"),
+    "details": {
+        "ID": "tells the launches of a kernel apart",
+        "Kernel Name": "names the kernel of a launch",
+        **_OF_METRICS,
+        "Metric Value": "has the value of a row",
+    },
+    "summary": {
+        **_OF_METRICS,
+        **{name: f"has the {name.lower()} over the launches" for name in ("Minimum", "Maximum", "Average")},
+    },
 }
 _EXPORT_OPTIONS = {"details": "--page details", "summary": "--print-summary per-kernel"}
 
@@ -173,11 +182,13 @@ class Scanner:
                 f"line {number} is the header of a {page_kind(header)} page, but the file begins with a {self.page} "
                 "page; put each page into its own file"
             )
-        if missing := [name for name in _REQUIRED_COLUMNS.get(self.page, ()) if header.count(name) != 1]:
-            raise BrokenInputError(
-                f"line {number}: the header needs {missing[0]!r} exactly once but has it {header.count(missing[0])} "
-                f"times; export again with ncu --csv {_EXPORT_OPTIONS[self.page]}"
-            )
+        for name, purpose in _REQUIRED_COLUMNS.get(self.page, {}).items():
+            if (count := header.count(name)) != 1:
+                missing = f"the column {name!r} is missing, which {purpose}"
+                fault = f"{count} columns are called {name!r}" if count else missing
+                raise BrokenInputError(
+                    f"line {number}: {fault}; export again with ncu --csv {_EXPORT_OPTIONS[self.page]}"
+                )
         self.header = header
         quoted = any(begin in line for begin in _QUOTED_HEADERS)
         self.row = _QUOTED_ROW if quoted else _PLAIN_ROW

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from profsvc.formats.ncu.source import MAX_INSTRUCTIONS, SourceRows, opcode_of, stored_text
+from profsvc.formats.ncu.source import MAX_INSTRUCTIONS
+from profsvc.formats.ncu.source_rows import SourceRows, opcode_of, stored_text
 from profsvc.formats.parsing.json_stream import storable_text
 from profsvc.specs.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
 

@@ -1,24 +1,29 @@
-"""Reader of source pages of Nsight Compute: source lines and instructions of each launch, with samples and counts.
-
-Cells are written in quotes, but quotes inside source text are not doubled. So a row is split from its end: the metrics
-behind the text hold no quotes.
-"""
+"""Reader of source pages of Nsight Compute: source lines and instructions of each launch, with samples and counts."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, NamedTuple
-
-import pandas as pd
+from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError, InputError, counted, wrong_cell_count
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.csv_lines import first_page_kind, parse_header
+from profsvc.formats.ncu.source_rows import (
+    NO_CELL,
+    Header,
+    SourceRows,
+    opcode_of,
+    parse_count,
+    parse_source_header,
+    split_row,
+    stored_text,
+    text_places,
+)
 from profsvc.formats.parsing.ledger import numbered_lines
-from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record, split_cells
+from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.stream import Text
-from profsvc.specs.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
-from profsvc.tables import TABLES, Batch, frame
+from profsvc.specs.source_columns import STALL
+from profsvc.tables import Batch
 
 NAME = "ncu-source"
 EXPORT_HINT = "export again with: ncu -i REPORT --csv --page source --print-source cuda,sass"
@@ -27,33 +32,16 @@ MAX_INSTRUCTIONS = 1 << 18
 """Instructions and source lines of a launch; the code of the largest kernels has a tenth of it."""
 MAX_NAMED_COLUMNS = 10
 
-_SEPARATOR = '","'
 _NAMED = re.compile(r'"(File Path|Kernel Name|Function Name)"(?:,|$)')
 _NAME = re.compile(r'"[\w ]+","(.*)",?')
 _TEXT_PAGE = re.compile(r"(?:Address|Line No) +Source\b")
-_LEADING = {"Address": "address", "# Address": "address", "Line No": "line", "# Line": "line", "#": "line"}
-_GAP, _NONE = "...", ("", "-")
+_GAP = "..."
 _ADDRESS = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
-_OPCODE = re.compile(r"(?:@!?\w+\s+)?([A-Z][\w.]*)")
-# Counts are integers, so three digits behind a sign are thousands; --print-fp adds zeros behind the decimal sign.
-_COUNT = re.compile(r"([0-9]{1,3}(?:([,. '\u2019\u00a0\u202f\u2009])[0-9]{3})(?:\2[0-9]{3})*|[0-9]+)(?:[.,]0+)?")
-_INT64_DIGITS = 18
 
 
 def sniff(head: bytes) -> bool:
     """Return whether the first table in ``head`` is of the source page."""
     return first_page_kind(head) == "source"
-
-
-class Header(NamedTuple):
-    """The columns of a table: what the leading cells are, and the place of each metric behind them."""
-
-    cells: int
-    leading: tuple[str, ...]
-    counts: tuple[tuple[int, str], ...]
-    texts: tuple[tuple[int, str], ...]
-    stalls: tuple[tuple[int, str, str], ...]
-    unknown: tuple[str, ...]
 
 
 @dataclass
@@ -65,90 +53,6 @@ class _Launch:
     lines: set[tuple[str | None, int]] = field(default_factory=set)
     values: dict[int, int] = field(default_factory=dict)
     """Of each instruction the hash of its cells."""
-
-
-def column_of(name: str) -> SourceColumn | None:
-    """Return what a column holds, under its label, the name of its metric, or both.
-
-    >>> column_of("stall_lg"), column_of("stall_new (Not Issued)")
-    (SourceColumn(kind='stall', name='LG Throttle'), SourceColumn(kind='not_issued', name='stall_new'))
-    """
-    known = source_columns()
-    if found := known.get(name) or known.get(ncu_launches.metric_name(name)):
-        return found
-    if not name.startswith("stall_"):
-        return None
-    plain = name.removesuffix(" (Not Issued)")
-    return SourceColumn(STALL if plain == name else NOT_ISSUED, plain)
-
-
-def parse_source_header(line: str) -> Header | None:
-    """Return the columns of the header of a source page, None if ``line`` is none."""
-    if "Source" not in line:
-        return None
-    cells = split_cells(line.strip())
-    if len(cells) > 1 and not cells[-1]:
-        cells.pop()
-    kinds = [_LEADING.get(cell, "source" if cell == "Source" else "") for cell in cells[:5]]
-    leading = kinds[: kinds.index("")] if "" in kinds else kinds
-    if leading[:1] == ["line"] and leading[1:2] == ["address"]:  # a number before the address of an instruction
-        leading[0] = "number"
-    if "source" not in leading or leading[0] == "source":
-        return None
-    named = [(place, column_of(name), name) for place, name in enumerate(cells[len(leading) :])]
-    known = [(place, column.kind, column.name) for place, column, _ in named if column]
-    return Header(
-        len(cells),
-        tuple(leading),
-        tuple((place, name) for place, kind, name in known if kind == COUNT),
-        tuple((place, name) for place, kind, name in known if kind == TEXT),
-        tuple((place, kind, name) for place, kind, name in known if kind in (STALL, NOT_ISSUED)),
-        tuple(dict.fromkeys(name for _, column, name in named if column is None)),
-    )
-
-
-def split_row(text: str, header: Header) -> list[str]:
-    """Return the cells of a row, the leading ones first; another number of them if it does not fit the header.
-
-    >>> header = parse_source_header('"Line No","Source","Address","Source","# Samples","stall_lg"')
-    >>> split_row('"81","asm volatile ("mov %0, %1;" : "=r"(a), "r"(b));","-","-","12","7"', header)
-    ['81', 'asm volatile ("mov %0, %1;" : "=r"(a), "r"(b));', '-', '-', '12', '7']
-    """
-    text = text.strip()
-    if not text.startswith('"'):
-        return split_cells(text)
-    if not text.endswith(('"', '",')) or len(text) < 2:
-        return []
-    body = text.removesuffix(",")[1:-1]
-    head, *metrics = body.rsplit(_SEPARATOR, header.cells - len(header.leading))
-    first, *rest = head.split(_SEPARATOR, 1)
-    leading = [first, *(rest[0].rsplit(_SEPARATOR, len(header.leading) - 2) if rest else [])]
-    if header.leading[:1] == ("number",) and rest:
-        leading = [first, *rest[0].split(_SEPARATOR, len(header.leading) - 2)]
-    return [*leading, *metrics]
-
-
-def parse_count(cell: str) -> int | None:
-    """Return a whole number, with signs of thousands or zeros behind a decimal sign; None if it is none.
-
-    >>> parse_count("1,234"), parse_count("35.000000"), parse_count("1.5")
-    (1234, 35, None)
-    """
-    if cell.isascii() and cell.isdigit() and len(cell) <= _INT64_DIGITS:
-        return int(cell)
-    match = _COUNT.fullmatch(cell.strip())
-    digits = re.sub("[^0-9]", "", match[1]) if match else ""
-    return int(digits) if digits and len(digits) <= _INT64_DIGITS else None
-
-
-def opcode_of(sass: str) -> str | None:
-    """Return the opcode of an instruction with its modifiers.
-
-    >>> opcode_of("@!P0  LDG.E.CONSTANT R3, desc[UR6][R10.64]")
-    'LDG.E.CONSTANT'
-    """
-    match = _OPCODE.match(sass.strip())
-    return match[1] if match else None
 
 
 def prints_twice(lines: Iterable[str]) -> bool:
@@ -187,26 +91,6 @@ def _samples(text: str, header: Header) -> int:
     cells = split_row(text, header)
     places = [place + len(header.leading) for place, name in header.counts if name == "samples"]
     return sum(parse_count(cells[place]) or 0 for place in places) if len(cells) == header.cells else 0
-
-
-class SourceRows:
-    """Rows of the tidy tables until the next batch."""
-
-    def __init__(self) -> None:
-        """Begin without rows."""
-        self.tables: dict[str, dict[str, list[object]]] = {}
-
-    def add(self, table: str, row: Mapping[str, object]) -> None:
-        """Add a row; columns that it lacks are null."""
-        if table not in self.tables:
-            self.tables[table] = {column.name: [] for column in TABLES[table]}
-        for name, values in self.tables[table].items():
-            values.append(row.get(name))
-
-    def take(self) -> dict[str, pd.DataFrame]:
-        """Return the tables and begin new ones."""
-        tables, self.tables = self.tables, {}
-        return {name: frame(name, columns) for name, columns in tables.items()}
 
 
 class _Page:
@@ -304,11 +188,11 @@ class _Page:
         address, line = (next(iter(leading.get(what, [])), "").strip() for what in ("address", "line"))
         if address == _GAP:
             return ""
-        if line not in _NONE and (parsed := parse_count(line)) is None:
+        if line not in NO_CELL and (parsed := parse_count(line)) is None:
             return f"the line number {line[:50]!r} is not a number"
-        parsed = None if line in _NONE else parse_count(line)
-        place = _text_places(header.leading)
-        if "address" not in header.leading or address in _NONE:
+        parsed = None if line in NO_CELL else parse_count(line)
+        place = text_places(header.leading)
+        if "address" not in header.leading or address in NO_CELL:
             return self._line(number, parsed, cells[place["line"]] if "line" in place else "", metrics, header)
         if parsed is not None:
             self.line, self.shown = (parsed, stored_text(cells[place["line"]])) if "line" in place else None, set()
@@ -360,14 +244,14 @@ class _Page:
             )
         counts: dict[str, int] = {}
         for place, name in header.counts:
-            if name in counts or (cell := metrics[place]) in _NONE:
+            if name in counts or (cell := metrics[place]) in NO_CELL:
                 continue
             if (value := parse_count(cell)) is None:
                 return f"{name} must be a whole number but is {cell[:50]!r}"
             counts[name] = value
         stalls: dict[str, dict[str, int]] = {}
         for place, kind, name in header.stalls:
-            if (cell := metrics[place]) == "0" or cell in _NONE:
+            if (cell := metrics[place]) == "0" or cell in NO_CELL:
                 continue
             if (value := parse_count(cell)) is None:
                 return f"the stall reason {name} must be a whole number but is {cell[:50]!r}"
@@ -394,16 +278,6 @@ class _Page:
         more = f" and {len(listed) - MAX_NAMED_COLUMNS} more" if len(listed) > MAX_NAMED_COLUMNS else ""
         named = ", ".join(name[:100] for name in listed[:MAX_NAMED_COLUMNS])
         return f"{counted(len(listed), 'unknown column')} not stored: {named}{more}"
-
-
-def _text_places(leading: Sequence[str]) -> dict[str, int]:
-    """Return the place of the text behind each leading number: of the source line, and of the instruction."""
-    return {what: place + 1 for place, what in enumerate(leading[:-1]) if leading[place + 1] == "source"}
-
-
-def stored_text(text: str) -> str | None:
-    """Return a text of a source page as it is stored: cut, and null for a dash."""
-    return None if text in _NONE else text[:MAX_TEXT_CHARS]
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

@@ -14,7 +14,7 @@ from profsvc.formats.parsing.stream import Text
 from profsvc.formats.parsing.timestamps import TimestampParser
 from profsvc.formats.telemetry.dcgm import field_column
 from profsvc.formats.timeseries.columns import Column
-from profsvc.formats.timeseries.sensor_log import LogReader, gpu_number
+from profsvc.formats.timeseries.sensor_log import LogBatches, LogReader, gpu_number
 from profsvc.tables import Batch
 
 NAME = "prometheus"
@@ -80,7 +80,7 @@ def sniff(head: bytes) -> bool:
     )
 
 
-class _Series(LogReader):
+class _Series(LogBatches):
     """The readings of one host: of every whole GPU and metric."""
 
     def __init__(self, unit: str | None) -> None:
@@ -119,7 +119,7 @@ class _Series(LogReader):
         yield from super().last(encoding)
 
 
-class _TextReader(_Series):
+class _TextReader(_Series, LogReader):
     """Sorts the lines of the text format; one file may hold many scrapes, one behind the other."""
 
     def __init__(self, unit: str | None) -> None:
@@ -164,10 +164,6 @@ class _JsonReader(_Series):
         self.spans: dict[tuple[str, str], list[tuple[float, float]]] = {}
         self.begin(timed=True)
         self.skipped: dict[str, None] = {}
-
-    def add(self, number: int, line: str) -> None:
-        """Take nothing from a line alone."""
-        raise NotImplementedError
 
     def take(self, series: object, line: int) -> None:
         """Take the readings of a series; raise `BrokenInputError` for what Prometheus does not write."""

@@ -330,8 +330,8 @@ class Log:
         return self.ledger.batch(self.sensors.table(), facts, message)
 
 
-class LogReader(LineReader):
-    """Sorts the lines of a sensor log into headers and rows of its `Log`."""
+class LogBatches:
+    """The batches of a sensor log: the readings of its `Log`, and ranges of time."""
 
     def __init__(self, tool: str, clock: TimestampParser | None = None) -> None:
         """Begin a file that ``tool`` wrote."""
@@ -368,6 +368,10 @@ class LogReader(LineReader):
         for channel in self.log.sensors.channels.values():
             channel.gpu = self.gpu_of(channel.column.name) if channel.gpu is None else channel.gpu
         yield self.log.last(encoding)
+
+
+class LogReader(LogBatches, LineReader):
+    """Sorts the lines of a sensor log into headers and rows of its `Log`."""
 
 
 def gpu_number(cell: str) -> int | None:

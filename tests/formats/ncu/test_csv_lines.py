@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profsvc.errors import BrokenInputError
 from profsvc.formats.ncu.csv_lines import parse_header, records
 from profsvc.formats.parsing.records import HEADER, REJECT, ROW, SKIP, UNITS, split_cells
 
@@ -115,6 +116,24 @@ def test_quotes_in_the_name_of_a_range(name, expected):
         assert last.reason.endswith("upload the report itself (.ncu-rep), or rename the range and profile again")
     else:
         assert last.cells == ["0", "7", f'7  "<default domain>:{expected}:none" ', "", "k(int, float)", "5"]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            '"Kernel Name","Metric Name","Metric Unit","Metric Value"',
+            r"line 1: the column 'ID' is missing, which tells the launches of a kernel apart; export again with ncu",
+        ),
+        (
+            '"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value","ID"',
+            r"line 1: 2 columns are called 'ID'; export again with ncu --csv --page details",
+        ),
+    ],
+)
+def test_a_header_without_a_column_says_which_and_what_it_tells(header, message):
+    with pytest.raises(BrokenInputError, match=message):
+        list(records([f"{header}\n"], "details"))
 
 
 def test_a_row_with_ranges_may_lack_the_columns_of_rules():

@@ -23,7 +23,7 @@ KERNEL_DEPTH = 100
 """The same for each kernel."""
 MAX_KERNEL_LAUNCHES = 100_000
 """Maximum of the number of kernels times their depth."""
-LAUNCHES_PER_BLOCK = 1 << 18
+LAUNCHES_PER_BLOCK = 1 << 17
 MAX_WANTED_SHARE = 0.1
 """With more candidates in a block than this share of it, its own ends are looked at first."""
 
