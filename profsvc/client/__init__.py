@@ -13,6 +13,7 @@ Every failure raises an error of `profsvc.errors`, the same one as on the comman
 retried after a delay. Retrying an upload is safe, because the service recognizes a file by its bytes.
 """
 
-from profsvc.client.client import Client, spool_folder
+from profsvc.client.client import Client
+from profsvc.client.uploads import spool_folder
 
 __all__ = ["Client", "spool_folder"]

@@ -3,25 +3,15 @@
 They need the scope admin, those of saved queries sql.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profsvc.client import protocol
+from profsvc.client.connection import Connection
 
 
-class Administration:
+class Administration(Connection):
     """The part of `profsvc.client.Client` that is about the service itself."""
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any],
-        more: Callable[[], dict[str, Any]] = dict,
-        *,
-        once: bool = False,
-    ) -> dict[str, Any]:
-        raise NotImplementedError
 
     def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         # Never sent twice: what was done by a try without an answer must not be done again.

@@ -1,176 +1,25 @@
-"""The HTTP client: one method per question, with retries and a spool for uploads that cannot be sent now."""
+"""The HTTP client: one method per question."""
 
-import os
-import random
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from profsvc.client import protocol
 from profsvc.client.administration import Administration
-from profsvc.client.spool import DamagedEntryError, Spool
-from profsvc.errors import (
-    ServerAwayError,
-    ServiceError,
-    UsageError,
-)
+from profsvc.client.connection import Params
+from profsvc.client.uploads import Uploads
+from profsvc.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RETRY_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
-MAX_RETRY_DELAY_S = 30.0
-# HTTP status codes that a retry may change.
-RETRY_STATUSES = {408, 429, 502, 503, 504}
 PAGE_ROWS = 10_000
-# An upload may wait for its turn, and be read for minutes.
-TIMEOUT = httpx.Timeout(600.0, connect=10.0, write=60.0, pool=10.0)
-Progress = Callable[[int], None]
-Params = Mapping[str, Any]
 
 
-def spool_folder() -> Path:
-    """Return the default folder of uploads that are queued while a service is unreachable."""
-    from platformdirs import user_state_path
-
-    return Path(user_state_path("profsvc", appauthor=False)) / "spool"
-
-
-class Client(Administration):
+class Client(Uploads, Administration):
     """A service at an address; ``token`` authenticates, ``spool`` queues uploads while it is unreachable."""
-
-    def __init__(
-        self,
-        url: str,
-        token: str | None = None,
-        *,
-        spool: str | Path | None = None,
-        retry_delays_s: Sequence[float] | None = None,
-        report: Callable[[str], None] | None = None,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        """Prepare the client; nothing is sent yet.
-
-        ``retry_delays_s`` are the seconds between one try and the next; ``report`` gets a sentence before each retry.
-        """
-        if not url.startswith(("http://", "https://")):
-            raise UsageError(f"the address of a service begins with http:// or https://, not {url!r}")
-        self.url = url.rstrip("/")
-        self.spool = Path(spool) if spool else spool_folder()
-        self._spool = Spool(self.spool)
-        self._retry_delays = RETRY_DELAYS_S if retry_delays_s is None else tuple(retry_delays_s)
-        self._report = report
-        self._unreachable = False
-        self._got_response = False  # whether anything answered what was asked last
-        if token and not (token.isascii() and token.isprintable()):
-            raise UsageError("the token has characters that tokens never have; check PROFSVC_TOKEN")
-        headers = {"user-agent": "profsvc"} | ({"authorization": f"Bearer {token}"} if token else {})
-        self._http = httpx.Client(headers=headers, timeout=TIMEOUT, transport=transport)
-
-    def __enter__(self) -> Self:
-        """Give the client itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close its connections."""
-        self.close()
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._http.close()
-
-    def submit(
-        self,
-        source: str | Path | BinaryIO,
-        *,
-        file_name: str | None = None,
-        spool: bool | Params = False,
-        progress: Progress | None = None,
-        **options: Any,
-    ) -> dict[str, Any]:
-        """Send a file and return the verdict on it; ``options`` are those of ``POST /v1/uploads``, such as ``run``.
-
-        With ``spool`` the file is queued while the service is unreachable or overloaded. `sync` sends it later, with
-        the options in ``spool`` added. The answer has the path as ``spooled`` and the reason as ``because``. Further
-        files are then tried once each.
-        """
-        with protocol.rewindable(source) as (stream, name):
-            digest = protocol.sha256_of(stream)
-            params = {key: int(value) if isinstance(value, bool) else value for key, value in options.items()}
-            params |= {"file_name": file_name or name, "sha256": digest}
-            kept = spool is not False and not options.get("check")
-            try:
-                return self._send(stream, params, progress, once=kept and self._unreachable)
-            except ServiceError as error:  # of the service, not of the file: it may be another time
-                if not kept:
-                    raise
-                params |= spool if isinstance(spool, Mapping) else {}
-                waits = str(self._spool_upload(stream, params))
-                return {"ok": True, "spooled": waits, "file_name": params["file_name"], "because": str(error)}
-
-    def _send(
-        self, stream: BinaryIO, params: Params, progress: Progress | None = None, *, once: bool = False
-    ) -> dict[str, Any]:
-        size = stream.seek(0, os.SEEK_END)
-        headers = {"content-type": "application/octet-stream", "content-length": str(size)}
-
-        def pieces() -> Iterator[bytes]:
-            stream.seek(0)
-            while piece := stream.read(protocol.CHUNK_BYTES):
-                yield piece
-                if progress:
-                    progress(len(piece))
-
-        def body() -> dict[str, Any]:
-            return {"content": pieces(), "headers": headers}
-
-        try:
-            said = self._request("POST", "/v1/uploads", params, body, once=once)
-        except ServerAwayError:
-            self._unreachable = True
-            raise
-        self._unreachable = False
-        return said
-
-    def _spool_upload(self, stream: BinaryIO, params: Params) -> Path:
-        """Queue a file for later."""
-        try:
-            return self._spool.keep(stream, self.url, params)
-        except OSError as error:
-            raise ServiceError(
-                f"{self.url} is unreachable, and {self.spool} cannot store the file: {error.strerror}"
-            ) from None
-
-    def waiting(self) -> list[Path]:
-        """Return the uploads that are queued for this service, oldest first."""
-        found = []
-        for path in self._spool.entries():
-            with suppress(FileNotFoundError, DamagedEntryError):  # another process has sent it, or `sync` sets it aside
-                if self._spool.read(path).url == self.url:
-                    found.append(path)
-        return found
-
-    def sync(self) -> list[dict[str, Any]]:
-        """Send the queued uploads that no other process is sending; return the verdicts.
-
-        What the service refuses is moved to ``refused``, and what is damaged to ``damaged``, with why. What it has an
-        error of its own for goes on waiting, and does not keep the next from being sent. Where the service goes away
-        before anything was sent, that is raised.
-        """
-        return self._spool.send_all(self.url, self._send, self._is_alive)
-
-    def _is_alive(self) -> bool:
-        """Tell whether the service is reachable, after an answer that is not its own."""
-        with suppress(httpx.HTTPError):
-            return self._got_response and self._http.get(f"{self.url}/livez", timeout=10.0).status_code == 200
-        return False
 
     def sql(self, query: str, params: Params | None = None, *, limit: int | None = None) -> "pd.DataFrame":
         """Run a query and return the rows; raise `UsageError` where there are more than the limit."""
@@ -403,35 +252,3 @@ class Client(Administration):
         said = {"json": protocol.encode_request(options)}
         made: dict[str, Any] = self._request("POST", "/v1/reports", {}, lambda: said)["report"]
         return made
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        params: Params,
-        more: Callable[[], dict[str, Any]] = dict,
-        *,
-        once: bool = False,
-    ) -> dict[str, Any]:
-        """Send a request and return the response; unless ``once``, retry what was not answered."""
-        delays = () if once else self._retry_delays
-        for number, wait in enumerate((*delays, None), 1):
-            try:
-                self._got_response = False
-                with protocol.translate_network_errors(self.url):
-                    answer = self._http.request(method, self.url + path, params=params, **more())
-                self._got_response = True
-                if answer.status_code not in RETRY_STATUSES or wait is None:
-                    return protocol.decode_response(answer, self.url)
-                after = answer.headers.get("retry-after", "")
-                pause = min(float(after), MAX_RETRY_DELAY_S) if after.isdigit() else wait
-                reason = f"service answered {answer.status_code}"
-            except ServerAwayError:
-                if wait is None:
-                    raise
-                pause, reason = wait, "service unreachable"
-            pause = min(pause, wait * 4) * random.uniform(0.5, 1.5)
-            if self._report:
-                self._report(f"{reason}, retry {number} of {len(delays)} in {pause:.1f} s")
-            time.sleep(pause)
-        raise AssertionError("the last try returns or raises")

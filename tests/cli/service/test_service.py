@@ -124,7 +124,7 @@ def test_files_go_to_the_service(cli, service, monkeypatch, fixtures):
 
 
 def test_a_file_whose_answer_was_lost_is_not_stored_again_when_it_waited(cli, service, monkeypatch, fixtures, tmp_path):
-    monkeypatch.setattr("profsvc.client.client.RETRY_DELAYS_S", ())
+    monkeypatch.setattr("profsvc.client.connection.RETRY_DELAYS_S", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
     file = fixtures / "demo" / DEMO_NAME
     assert service.upload(file.read_bytes(), file_name=DEMO_NAME).status_code == 201
@@ -138,7 +138,7 @@ def test_a_file_whose_answer_was_lost_is_not_stored_again_when_it_waited(cli, se
 
 
 def test_a_service_that_is_away_is_waited_for(cli, service, monkeypatch, fixtures, tmp_path):
-    monkeypatch.setattr("profsvc.client.client.RETRY_DELAYS_S", ())
+    monkeypatch.setattr("profsvc.client.connection.RETRY_DELAYS_S", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("PROFSVC_URL", "http://127.0.0.1:9")
     files = [fixtures / "demo" / DEMO_NAME, SMI]

@@ -151,7 +151,7 @@ def test_a_file_that_became_a_link_is_not_read(cli, folder, tmp_path, monkeypatc
 
 
 def test_a_service_that_is_away_is_waited_for_in_the_folder(cli, folder, service, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr("profsvc.client.client.RETRY_DELAYS_S", ())
+    monkeypatch.setattr("profsvc.client.connection.RETRY_DELAYS_S", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
     shutil.copy(PLAIN, folder / "night 1" / "a.csv")
     monkeypatch.setenv("PROFSVC_URL", "http://127.0.0.1:9")
