@@ -38,7 +38,7 @@ from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.store.results.writer import RANGE_KEYS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.results import RESULTS
+from profsvc.store.schema.results import RESULT_TOTALS, RESULTS
 from profsvc.store.schema.tables import POWER, metadata
 from profsvc.views import history
 from tests import postgres
@@ -57,7 +57,7 @@ SHIFTED = {
     *("first_cell", "list_id", "first_id", "last_id", "source_id", "first_launch"),
 }
 OF_UPLOADS = ("upload_devices", "kernel_totals", "place_totals", "shape_totals", "timelines", "launch_lists")
-OF_RUNS = ("run_tags", "finished_parts", "wall_time", *RESULTS, *POWER)
+OF_RUNS = ("run_tags", "finished_parts", "wall_time", *RESULTS, *RESULT_TOTALS, *POWER)
 LOAD = """
 import sys
 from profsvc import pipeline, store

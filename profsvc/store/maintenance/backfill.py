@@ -28,8 +28,11 @@ PROGRESS_SECONDS = 1.0
 Progress = Callable[[str], None]
 _PROGRESS: ContextVar[Progress | None] = ContextVar("tell", default=None)
 
-# A file that was read again, or deleted and restored, has a new row version.
-_SEEN = {"postgresql": "CAST(u.xmin AS text)", "sqlite": "''"}
+# A file that was read again, or deleted and restored, has a new row version; so has a run with new results.
+_SEEN = {
+    "postgresql": "concat(u.xmin, ' ', (SELECT r.xmin FROM runs r WHERE r.run_id = u.run_id))",
+    "sqlite": "''",
+}
 _DONE = "EXISTS (SELECT 1 FROM filled f WHERE f.upload_id = u.upload_id AND f.seen = {seen})"
 _WAITING = f"SELECT min(u.upload_id), sum(u.launches + u.samples) FROM uploads u WHERE NOT {_DONE}"
 _NEXT = f"""
@@ -42,7 +45,7 @@ _GONE = "SELECT f.upload_id FROM filled f WHERE f.upload_id NOT IN (SELECT u.upl
 
 
 class Fill(NamedTuple):
-    """The data that a migration computes from the rows of files, outside of ``uploads`` itself.
+    """The data that a migration computes from the rows of files and their runs, outside of ``uploads`` itself.
 
     ``expand`` creates the tables and columns to be filled. They are still unused and must not refer to tables in use,
     because that would wait for writers. The statements cover the uploads from ``:low`` to ``:high``, whose rows have
@@ -137,7 +140,7 @@ def _remaining(connection: Connection) -> tuple[int | None, int]:
 def _fill_part(connection: Connection, fill: Fill) -> Part | None:
     """Fill the next part and return it; return None if there is none.
 
-    The row versions of the uploads are recorded before their rows are read. So a file that changes meanwhile has
+    The row versions of the uploads and runs are recorded before their rows are read. So what changes meanwhile has
     another version and is filled again.
     """
     low, _ = _remaining(connection)

@@ -15,8 +15,10 @@ _LOST = text("""
     GROUP BY m.quantity, l.kernel_short
 """)
 _SAVED = text("""
-    SELECT c.cause, sum(c.saving_ns) AS saving_ns FROM v1_causes c
-    WHERE c.run_id = :run_id AND c.launch_id IS NOT NULL GROUP BY c.cause
+    SELECT q.cause, sum(t.saving_ns) AS saving_ns
+    FROM runs r JOIN cause_totals t ON t.run_id = r.run_id AND t.version_id = r.version_id
+    JOIN cause_names q ON q.cause_id = t.cause_id
+    WHERE r.run_id = :run_id GROUP BY q.cause
 """)
 _INSTRUCTIONS = text("""
     SELECT address, sass, instructions, thread_instructions FROM v1_source_lines

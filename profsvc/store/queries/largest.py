@@ -20,17 +20,12 @@ _KERNELS = """
     GROUP BY kernel_id, kernel, kernel_short
     ORDER BY coalesce(sum(total_ns), 0) DESC, sum(launches) DESC, kernel LIMIT :limit
 """
-# Sums over the base tables, for the view looks up the words of every row.
 _CAUSES = """
-    SELECT k.kernel_id, k.kernel, k.kernel_short, q.cause, q.title, q.first_step, g.saving_ns, g.launches
-    FROM (SELECT h.kernel_id, c.cause_id, sum(c.saving_ns) AS saving_ns, count(*) AS launches
-          FROM runs r JOIN causes c ON c.run_id = r.run_id AND c.version_id = r.version_id
-          JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
-          WHERE r.run_id = :run_id AND c.cause_id IN (SELECT n.cause_id FROM cause_names n WHERE n.kind = 'flaw')
-          GROUP BY 1, 2) g
-    JOIN cause_names q ON q.cause_id = g.cause_id
-    JOIN kernels k ON k.kernel_id = g.kernel_id
-    ORDER BY g.saving_ns DESC, k.kernel, q.cause LIMIT :limit
+    SELECT k.kernel_id, k.kernel, k.kernel_short, q.cause, q.title, q.first_step, t.saving_ns, t.launches
+    FROM runs r JOIN cause_totals t ON t.run_id = r.run_id AND t.version_id = r.version_id
+    JOIN cause_names q ON q.cause_id = t.cause_id AND q.kind = 'flaw'
+    JOIN kernels k ON k.kernel_id = t.kernel_id
+    WHERE r.run_id = :run_id ORDER BY t.saving_ns DESC, k.kernel, q.cause LIMIT :limit
 """
 _TRANSFERS = f"""
     SELECT (SELECT x.text FROM texts x WHERE x.text_id = t.kind_id) AS kind,

@@ -57,6 +57,14 @@ _CONDITIONS: Mapping[str, tuple[str, Joins]] = {
     ),
 }
 
+# The launches of a cause, of kernels that are known by totals.
+_CAUSED = (
+    "SELECT coalesce(sum(t.launches), 0) FROM runs r"
+    " JOIN cause_totals t ON t.run_id = r.run_id AND t.version_id = r.version_id"
+    " JOIN cause_names q ON q.cause_id = t.cause_id JOIN kernels k ON k.kernel_id = t.kernel_id"
+    " WHERE r.run_id = :run_id AND q.cause = :cause"
+)
+_OF_KERNEL = {"kernel_id": " AND k.kernel_id = :kernel_id", "kernel": f" AND {_CONDITIONS['kernel'][0]}"}
 _KERNELS_NAMED = text(
     "SELECT DISTINCT t.kernel_id FROM uploads u JOIN kernel_totals t ON t.upload_id = u.upload_id"
     " JOIN kernels k ON k.kernel_id = t.kernel_id"
@@ -122,6 +130,9 @@ def count_launches(engine: Engine, run_id: int, only: LaunchFilter, *, seconds: 
     with reading_with_timeout(engine, seconds) as connection:
         if launches := _launch_order(connection, run_id, only):
             return launches.total
+        if only.cause is not None and values.keys() <= {"run_id", "cause", *_OF_KERNEL}:
+            query = _CAUSED + "".join(part for name, part in _OF_KERNEL.items() if name in values)
+            return int(connection.execute(text(query), values).scalar_one())
         return int(connection.execute(text(f"SELECT count(*) FROM {source} WHERE {conditions}"), values).scalar_one())
 
 

@@ -111,7 +111,8 @@ def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) 
     """
     wanted, among = str(name_or_id), "" if project is None else " AND project = :project"
     is_number = isinstance(name_or_id, int)
-    named = "run_id = :number" if is_number else "name = :wanted OR project || '/' || name = :wanted"
+    named = "run_id = :number" if is_number else "name = :wanted"
+    named += " OR project || '/' || name = :wanted" if "/" in wanted else ""  # no index has it
     number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 19 else -1
     values = {"wanted": wanted, "number": number, "project": project}
     values = {name: value for name, value in values.items() if name != "project" or project is not None}

@@ -28,25 +28,21 @@ _SUMMED = """
     FROM v1_kernel_summaries WHERE run_id = :run_id AND category = 'kernel' AND calls > 0
     GROUP BY kernel, kernel_short ORDER BY coalesce(sum(total_ns), 0) DESC, kernel
 """
-# Tables and not views where every launch is read: a view looks for the names of each.
-_OF_LAUNCHES = """
-    FROM runs r JOIN {table} c ON c.run_id = r.run_id AND c.version_id = r.version_id
-    JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
-    WHERE r.run_id = :run_id
-"""
+# Tables and not a view: it looks for the names of each launch.
 _POTENTIAL = f"""
     SELECT k.kernel, g.predicted, g.upper, g.lower, b.text AS bound, g.bound_id <> g.other_id AS differs
     FROM (SELECT h.kernel_id, sum(c.duration_ns) / sum(c.ideal_ns) AS predicted, min(c.bound_id) AS bound_id,
                  max(c.bound_id) AS other_id, max(c.flags & {_bit("UPPER_BOUND")}) AS upper,
                  max(c.flags & {_bit("LOWER_BOUND")}) AS lower
-          {_OF_LAUNCHES.format(table="potential")} AND c.speedup IS NOT NULL GROUP BY 1) g
+          FROM runs r JOIN potential c ON c.run_id = r.run_id AND c.version_id = r.version_id
+          JOIN launches l ON l.launch_id = c.launch_id JOIN shapes h ON h.shape_id = l.shape_id
+          WHERE r.run_id = :run_id AND c.speedup IS NOT NULL GROUP BY 1) g
     JOIN kernels k ON k.kernel_id = g.kernel_id LEFT JOIN texts b ON b.text_id = g.bound_id
 """
+_TOTALS = "FROM runs r JOIN {} t ON t.run_id = r.run_id AND t.version_id = r.version_id"
 _CRITERIA = f"""
-    SELECT k.kernel, x.text AS criterion, g.value
-    FROM (SELECT h.kernel_id, c.criterion_id, sum(c.value * l.duration_ns) / sum(l.duration_ns) AS value
-          {_OF_LAUNCHES.format(table="criteria")} AND c.value IS NOT NULL AND l.duration_ns > 0 GROUP BY 1, 2) g
-    JOIN kernels k ON k.kernel_id = g.kernel_id JOIN texts x ON x.text_id = g.criterion_id
+    SELECT k.kernel, x.text AS criterion, t.value {_TOTALS.format("criterion_totals")}
+    JOIN kernels k ON k.kernel_id = t.kernel_id JOIN texts x ON x.text_id = t.criterion_id WHERE r.run_id = :run_id
 """
 _ESTIMATES = """
     WITH best AS (
@@ -60,10 +56,8 @@ _ESTIMATES = """
 """
 # Each launch with causes has one row for its limit, so the rows of limits count the launches.
 _CAUSES = f"""
-    SELECT k.kernel, q.cause, q.kind, g.saving_ns, g.launches
-    FROM (SELECT h.kernel_id, c.cause_id, sum(c.saving_ns) AS saving_ns, count(*) AS launches
-          {_OF_LAUNCHES.format(table="causes")} GROUP BY 1, 2) g
-    JOIN cause_names q ON q.cause_id = g.cause_id JOIN kernels k ON k.kernel_id = g.kernel_id
+    SELECT k.kernel, q.cause, q.kind, t.saving_ns, t.launches {_TOTALS.format("cause_totals")}
+    JOIN cause_names q ON q.cause_id = t.cause_id JOIN kernels k ON k.kernel_id = t.kernel_id WHERE r.run_id = :run_id
 """
 _SHAPES = f"""
     SELECT k.kernel,

@@ -113,9 +113,11 @@ def list_runs(
     where, values = _conditions(only, project, _LIKE[engine.dialect.name])
     with reading_with_timeout(engine, seconds) as connection:
         query = f"SELECT r.run_id FROM runs r {join}{where} ORDER BY {by} LIMIT :most OFFSET :skip"
-        ids = list(connection.execute(text(query), values | {"most": limit + 1, "skip": skip}).scalars())
+        # A search looks at every run anyway, so the runs are not searched again to be counted.
+        most = max(limit, MAX_COUNTED_RUNS - skip if where else 0) + 1
+        ids = list(connection.execute(text(query), values | {"most": most, "skip": skip}).scalars())
         chosen = ids[:limit]
-        is_last = len(ids) <= limit and bool(chosen or not skip)
+        is_last = len(ids) < most and bool(chosen or not skip)
         total = min(skip + len(ids), MAX_COUNTED_RUNS + 1) if is_last else _count(connection, where, values)
         if not chosen:
             return RunPage([], False, total)

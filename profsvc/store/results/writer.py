@@ -23,8 +23,9 @@ from profsvc.store.ingest.writers.bulk_insert import factorize, values
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import EVENTS
 from profsvc.store.results.finished_parts import LAUNCHES_PART, counted_changes, mark_finished
+from profsvc.store.results.totals import write_totals
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
-from profsvc.store.schema.results import RESULTS
+from profsvc.store.schema.results import RESULT_TOTALS, RESULTS
 from profsvc.store.schema.source import KEYS as SOURCE_KEYS
 from profsvc.store.schema.tables import POWER
 
@@ -113,6 +114,7 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
                 _save_part(connection, run_id, pickle.load(others), number, texts, DirectSink(connection))
             query = text("UPDATE runs SET version_id = :number WHERE run_id = :run_id")
             connection.execute(query, {"number": number, "run_id": run_id})
+            write_totals(connection, [run_id])
             mark_finished(connection, run_id, LAUNCHES_PART, number)
     return True
 
@@ -286,7 +288,7 @@ def describe_device(engine: Engine, device_id: int, sms: int | None, figures: Ma
 
 def clear_results(connection: Connection, run_id: int) -> None:
     """Delete the results of a run, of every version of the analysis; they were computed with rows that change."""
-    for name in (*RESULTS, *POWER, "wall_time"):
+    for name in (*RESULTS, *RESULT_TOTALS, *POWER, "wall_time"):
         connection.execute(text(f"DELETE FROM {name} WHERE run_id = :run_id"), {"run_id": run_id})
     query = "DELETE FROM predictions WHERE run_before = :run_id OR run_after = :run_id"
     connection.execute(text(query), {"run_id": run_id})

@@ -28,8 +28,9 @@ CLOSED = (
 READ_ONLY = ("facts", "alembic_version", "archives", "archived_values")
 UPDATED = ("runs", "run_tags", "uploads", "sensors", "source_kernels", "devices")
 DELETED = (
-    "criteria", "potential", "models", "causes", "power_windows", "power_coefficients", "power_models",
-    "power_quality", "wall_time", "finished_parts", "twins", "counters", "predictions", "traces", "refusals",
+    "criteria", "potential", "models", "causes", "cause_totals", "criterion_totals", "power_windows",
+    "power_coefficients", "power_models", "power_quality", "wall_time", "finished_parts", "twins", "counters",
+    "predictions", "traces", "refusals",
 )  # fmt: skip
 """Tables whose rows a new file or a new result replaces."""
 

@@ -74,6 +74,24 @@ causes = _result_table(
 
 RESULTS = {"criteria": criteria, "potential": potential, "models": models, "causes": causes}
 
+# Totals over the launches of a kernel, of the newest version alone; see `profsvc.store.results.totals`.
+_TOTALS = {
+    "cause_totals": ("cause_id", "cause_names.cause_id", "launches int, saving_ns float?"),
+    "criterion_totals": ("criterion_id", "texts.text_id", "value float?"),
+}
+RESULT_TOTALS = {
+    name: table(
+        name,
+        ref("run_id", "runs.run_id", cascade=True, primary_key=True),
+        key("kernel_id"),
+        ref(own, target, primary_key=True),
+        ref("version_id", "texts.text_id", nullable=False),
+        *fields(values),
+        clustered=True,
+    )
+    for name, (own, target, values) in _TOTALS.items()
+}
+
 CEILING_FLAGS = flag_names("c.ceiling_flags")
 
 _SUBJECT = (

@@ -20,6 +20,7 @@ How the rows stay small, and quick to find without indexes on the big tables:
   ``sensors``. These differences are nearly always 0 or null, which take no space.
 * ``kernel_totals``, ``place_totals``, ``shape_totals`` and ``transfer_totals`` answer the usual queries on traces
   without reading launches and transfers.
+* ``cause_totals`` and ``criterion_totals`` answer those on the results of all launches of a kernel.
 * ``listed_launches`` has the launches of long files that pages show. It is deleted with its file, like the launches.
 
 Times of day are ISO 8601 texts in UTC, which sort, are read by both databases and cannot lose their time zone.
@@ -98,7 +99,9 @@ devices = table(
 runs = table(
     "runs",
     row_id("run_id"),
-    *fields("project text, name text, host text?, commit_id text?, started_at text?, created_at text"),
+    text("project", nullable=False),
+    text("name", nullable=False, index=True),
+    *fields("host text?, commit_id text?, started_at text?, created_at text"),
     ref("device_id", "devices.device_id"),
     ref("version_id", "texts.text_id"),
     integer("changes", nullable=False, server_default="0"),

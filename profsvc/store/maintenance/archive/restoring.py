@@ -13,6 +13,7 @@ from profsvc.store.maintenance.archive import contents
 from profsvc.store.maintenance.archive.contents import Group, Leaving
 from profsvc.store.maintenance.archive.parquet_files import require_whole, row_groups, schema_of_table
 from profsvc.store.maintenance.archive.place import Place, open_place
+from profsvc.store.results.totals import write_totals
 
 _WAITING = "SELECT upload_id, run_id FROM uploads WHERE archive_id = :archive_id AND run_id IN :runs{lock}"
 
@@ -108,6 +109,7 @@ def _return(engine: Engine, archive_id: int, place: Place, paths: Mapping[str, s
             "UPDATE uploads SET archive_id = NULL WHERE run_id IN :runs",
         ):
             connection.execute(text(query_text).bindparams(bindparam("runs", expanding=True)), values)
+        write_totals(connection, values["runs"])
         return len(waiting), rows
 
 

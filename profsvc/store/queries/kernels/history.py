@@ -29,21 +29,20 @@ _KERNELS = """
       WHERE t.kernel_id = k.kernel_id{among} LIMIT 1) IS NOT NULL
     ORDER BY k.kernel_id
 """
-_NEAR = """
-    SELECT DISTINCT k.kernel_short
+# The order of a CROSS JOIN is kept by SQLite, which otherwise may begin with every kernel, or every run of the project.
+_OF_NEWEST = """
     FROM (SELECT run_id FROM runs r WHERE 1 = 1{among} ORDER BY run_id DESC LIMIT :near) n
-    JOIN uploads u ON u.run_id = n.run_id JOIN kernel_totals t ON t.upload_id = u.upload_id
-    JOIN kernels k ON k.kernel_id = t.kernel_id
+    CROSS JOIN uploads u CROSS JOIN kernel_totals t CROSS JOIN kernels k
+    WHERE u.run_id = n.run_id AND t.upload_id = u.upload_id AND k.kernel_id = t.kernel_id
 """
-_RECENT = """
+_NEAR = f"""
+    SELECT DISTINCT k.kernel_short {_OF_NEWEST}
+"""
+_RECENT = f"""
     SELECT k.kernel_id, k.kernel, k.kernel_short, count(DISTINCT n.run_id) AS runs, sum(t.total_ns) AS total_ns
-    FROM (SELECT run_id FROM runs r WHERE 1 = 1{among} ORDER BY run_id DESC LIMIT :near) n
-    JOIN uploads u ON u.run_id = n.run_id JOIN kernel_totals t ON t.upload_id = u.upload_id
-    JOIN kernels k ON k.kernel_id = t.kernel_id
-    WHERE u.same_as IS NULL GROUP BY k.kernel_id, k.kernel, k.kernel_short
+    {_OF_NEWEST} AND u.same_as IS NULL GROUP BY k.kernel_id, k.kernel, k.kernel_short
     ORDER BY coalesce(sum(t.total_ns), 0) DESC, k.kernel_id LIMIT :most
 """
-# The order of a CROSS JOIN is kept by SQLite, which otherwise may begin with every run of the project.
 _RUN = "r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, r.commit_id, r.started_at, r.created_at"
 _NEWEST = f"""
     SELECT t.upload_id AS place, {_RUN}
