@@ -30,7 +30,7 @@ def wall_time(view: Row, width: int | None = None) -> str:
         lasted = "unknown" if lane["wall_ns"] is None else duration(lane["wall_ns"])
         lines += ["", visible(f"{device_name(lane)}: {lasted}"), *(_table(lane, width) if lane["budget"] else [])]
         lines += [f"  {line}" for line in _iterations(lane["iterations"])]
-        lines += [f"  {line}" for line in _waits(lane, view["wall_time"])]
+        lines += [f"  {visible(line)}" for line in collective_waits(lane, view["wall_time"])]
         lines += [f"  {visible(note)}" for note in lane["notes"]]
     lines += ["", EXPLANATION if view["wall_time"] else NO_TRACE]
     return page_of(lines)
@@ -59,11 +59,11 @@ def _table(lane: Row, width: int | None) -> list[str]:
     return [f"  {line}" for line in str(render(list(COLUMNS), rows, "table", width=width)).splitlines()]
 
 
-def _waits(lane: Row, lanes: Sequence[Row]) -> Iterator[str]:
-    """Say what a device waits in collectives for others, or that the others wait for it."""
+def collective_waits(lane: Row, lanes: Sequence[Row]) -> Iterator[str]:
+    """Say what a device of a run waits in collectives for others, or that the others wait for it."""
     if lane.get("waits_ns"):
         last = next(one for one in lanes if one["waits_ns"] == 0)
-        yield visible(f"waits up to {duration(lane['waits_ns'])} in collectives for {device_name(last)}")
+        yield f"waits up to {duration(lane['waits_ns'])} in collectives for {device_name(last)}"
     elif lane.get("waits_ns") == 0 and any(one["waits_ns"] for one in lanes):
         yield "arrives last at collectives: the others wait for it"
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from profsvc.reports.text.wall_time import device_name
+from profsvc.reports.text.wall_time import collective_waits, device_name
 from profsvc.web.pages.rendering.tables import Column, Row, row_reference
 
 MAX_DEVICES = 8
@@ -27,7 +27,7 @@ WALL_TIME_COLUMNS = (
 def wall_time_sections(lanes: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the template variables of the devices that could save most, first."""
     ranked = sorted(lanes, key=lambda lane: -lane["recoverable_ns"])
-    return [_section(lane) for lane in ranked[:MAX_DEVICES]]
+    return [_section(lane, lanes) for lane in ranked[:MAX_DEVICES]]
 
 
 # Part of the bar at the top of a run -> the kinds of categories in it, and its colour.
@@ -57,7 +57,7 @@ def wall_time_summary(lanes: Sequence[Row]) -> dict[str, Any] | None:
     return {"wall_ns": wall_ns, "parts": parts, "devices": len(known)}
 
 
-def _section(lane: Row) -> dict[str, Any]:
+def _section(lane: Row, lanes: Sequence[Row]) -> dict[str, Any]:
     parts, place = [], 0.0
     for number, row in enumerate(lane["budget"]):
         width = 100 * (row["share"] or 0.0)
@@ -68,6 +68,7 @@ def _section(lane: Row) -> dict[str, Any]:
         "parts": parts,
         "rows": [row | {"remark": _remark(row)} for row in lane["budget"]],
         "iterations": lane["iterations"],
+        "waits": [f"{said[0].upper()}{said[1:]}." for said in collective_waits(lane, lanes)],
         "notes": lane["notes"],
     }
 

@@ -4,7 +4,9 @@ import html
 import re
 
 from profsvc import pipeline, store, views
+from profsvc.client import Client
 from tests.conftest import ROOT
+from tests.views.test_wall_time import STEPS, trace
 from tests.web.conftest import running
 
 TRACE = ROOT / "fixtures" / "nsys_sqlite" / "two_devices.sqlite"
@@ -28,3 +30,17 @@ def test_the_page_and_the_api_have_the_rows_of_the_view(site, engine):
         assert service.http.get(f"{service.url}/v1/runs/1").json()["wall_time"] == lanes
         rows = service.http.get(f"{service.url}/v1/wall_time.json").json()["rows"]
         assert sum(row["time_ns"] for row in rows) == sum(lane["wall_ns"] for lane in lanes)
+
+
+def test_who_arrives_last_at_collectives_is_on_the_page_and_in_the_api(site):
+    with running(site()) as service:
+        for rank, length in enumerate((3000.0, 2500.0)):
+            assert service.upload(trace(rank, length), run="ddp").status_code == 201
+        text = html.unescape(service.http.get(f"{service.url}/runs/1", headers={"accept": "text/html"}).text)
+        section = text[text.index('id="wall-time"') :]
+        assert section.count("Waits up to 1.5 ms in collectives for device 1") == 1
+        assert section.count("Arrives last at collectives: the others wait for it.") == 1
+        with Client(service.url) as client:
+            waits = [lane["waits_ns"] for lane in client.run("ddp")["wall_time"]]
+        assert sorted(waits) == [0, STEPS * 500_000]
+        assert [lane["waits_ns"] for lane in service.ok("/v1/runs/ddp")["wall_time"]] == waits
