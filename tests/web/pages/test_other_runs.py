@@ -72,8 +72,11 @@ def test_a_run_says_what_it_knows_and_what_to_do(found, others, number):
     else:
         first = page.evaluate("document.querySelector('#first').nextElementSibling.innerText")
         assert len(first) > 20, "the section is empty"
+    view = others.ok(f"/v1/runs/{run['run_id']}")
+    assert view["run"]["name"] == run["name"]
     with Client(others.url) as client:
-        assert client.run(run["run_id"])["run"]["name"] == run["name"]
+        said = client.run(run["run_id"])
+    assert (said["run"], said["causes"]) == (view["run"], view["causes"])
 
 
 @pytest.mark.parametrize("number", range(4), ids=[name[:10] for name in list(RUNS)[:4]])
@@ -93,7 +96,7 @@ def test_the_run_before_is_two_clicks_away(found, others, number):
 
 
 @pytest.mark.parametrize("number", range(4), ids=[name[:10] for name in list(RUNS)[:4]])
-def test_a_launch_and_an_export_of_its_names(found, number):
+def test_a_launch_and_an_export_of_its_names(found, others, number):
     clicks, newest = start(found, number)
     clicks(newest)
     page = clicks.page
@@ -102,6 +105,12 @@ def test_a_launch_and_an_export_of_its_names(found, number):
     with saved.value.path().open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {row["kernel"] for row in rows} == {KERNEL}
+    run_id = others.ok("/v1/runs", project=f"p{number}", order="-run_id")["rows"][0]["run_id"]
+    listed = others.get("/v1/launches.csv", run_id=run_id, order="-duration_ns", formula="raw").text
+    durations = [float(row["duration_ns"]) for row in csv.DictReader(listed.splitlines())]
+    assert [float(row["duration (ns)"]) for row in rows] == pytest.approx(durations, rel=1e-9)
+    with Client(others.url) as client:
+        assert [row["duration_ns"] for row in client.rows("launches", run_id=run_id, order="-duration_ns")] == durations
     assert all(float(row["duration (ns)"]) > 0 for row in rows)
     clicks("[aria-label='Launches'] tbody tr:first-child td:nth-child(2) a")
     assert clicks.clicks == 2

@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import html
+import re
 
 import pytest
 
@@ -57,6 +59,17 @@ def test_the_evidence_of_the_worst(clicks, shown, client):
     causes = client.rows("causes", launch_id=number)
     assert causes
     assert shown.service.ok("/v1/causes", launch_id=number)["rows"] == causes
+
+
+def test_the_page_of_a_launch_begins_with_its_cause_as_one_sentence(shown, client):
+    run, launch = shown.numbers["run"], shown.numbers["launch"]
+    (one,) = client.launch(run, f"id:{launch}")["launches"]
+    assert len(one["first"]) > 20
+    text = html.unescape(shown.html("/runs/{run}/launches/{launch}"))
+    (name, sentence, _) = re.findall(r"<p>(.*?)</p>", text.partition("<h1")[2], re.DOTALL)[:3]
+    assert name.startswith("<code>")
+    assert sentence == one["first"]
+    assert shown.service.ok(f"/v1/runs/{run}", kernel=f"id:{launch}")["launches"][0]["first"] == sentence
 
 
 def test_the_source_line_of_the_worst(chromium, site):
