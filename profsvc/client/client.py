@@ -116,6 +116,12 @@ class Client(Uploads, Administration):
         asked = protocol.encode_request({"from": from_ns, "to": to_ns, "columns": columns})
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/timeline", asked)
 
+    def find_event(self, run: str | int, text: str, match: int | None = None,
+                   from_ns: int | None = None) -> dict[str, Any]:  # fmt: skip
+        """Return how many events of the timeline of a run have a text in their name, and one of them."""
+        asked = protocol.encode_request({"text": text, "match": match, "from": from_ns})
+        return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/timeline/search", asked)
+
     def sm_counts(self, run: str | int, **options: Any) -> dict[str, Any]:
         """Return power and savings on several numbers of SMs; ``options`` are ``sensor`` and ``kernel``."""
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/sm-counts", protocol.encode_request(options))

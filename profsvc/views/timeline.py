@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profsvc import store
-from profsvc.analysis.launches.time_levels import MAX_DEPTH, Track, level_of, overlaps, tracks_of
+from profsvc.analysis.launches.time_levels import MAX_DEPTH, Track, level_of, overlaps, sums_by_name, tracks_of
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.perfetto import GROUPS, THREADS, TITLES
 
@@ -24,6 +24,8 @@ MAX_TRACKS = 64
 MAX_EVENTS = 8_000_000
 HELD_EVENTS = 10_000_000
 """So many events of the runs last looked at stay in memory: 48 bytes each."""
+MAX_NAMES = 20
+"""Names of an answer whose events are summed, those with most time in view."""
 SENSORS = ("power", "temperature")
 
 
@@ -96,7 +98,8 @@ def timeline(
 
     Each lane has items, as parallel lists: start and end, the number of events, their busy time, the place of the name
     of the longest in ``names``, and the launch if the item is one. An item is one event where they are few. A lane is
-    ``approximate`` if events overlap in it.
+    ``approximate`` if events overlap in it. ``by_name`` has the events of the span by name: how many, and their time
+    within it; of all lanes, those with most time, of ``names_in_span``.
     """
     if not 1 <= columns <= MAX_COLUMNS:
         raise UsageError(f"columns={columns} must be from 1 to {MAX_COLUMNS}")
@@ -116,10 +119,60 @@ def timeline(
         | {field: (place[column] if field == "name" else column).tolist() for field, column in level._asdict().items()}
         for lane, level in zip(held.lanes, levels, strict=True)
     ]  # fmt: skip
+    by_name = _by_name(held, begin, end)
     return {
         "begin_ns": held.begin_ns, "length_ns": held.length_ns, "from_ns": begin, "to_ns": end, "events": held.events,
         "untimed": held.untimed, "left_out": held.left_out, "names": [held.names[name] for name in used],
+        "by_name": by_name[:MAX_NAMES], "names_in_span": len(by_name),
         "lanes": lanes, "sensors": [_thinned(one, begin, end, columns) for one in held.sensors],
+    }  # fmt: skip
+
+
+def _by_name(held: Events, begin: int, end: int) -> list[dict[str, Any]]:
+    events, time_ns = np.zeros((2, len(held.names)), np.int64)
+    kind = dict[int, str]()
+    for lane in held.lanes:
+        own, length = sums_by_name(lane.track, begin, end, len(held.names))
+        events += own
+        time_ns += length
+        kind |= dict.fromkeys(np.flatnonzero(own).tolist(), TITLES[lane.kind])
+    order = np.lexsort((np.arange(len(events)), -events, -time_ns))
+    return [
+        {"name": held.names[at], "kind": kind[at], "events": int(events[at]), "time_ns": int(time_ns[at])}
+        for at in order.tolist()
+        if events[at]
+    ]
+
+
+def search(engine: "Engine", run: str | int, text: str, match: int | None = None, from_ns: int = 0) -> dict[str, Any]:
+    """Return how many events of a run have a text in their name, in any case, their time, and one of them.
+
+    They are counted from 0 by their starts, and after the last comes the first. Without the number of a ``match`` it is
+    the first that starts at ``from_ns`` or later. ``match`` is None if no event has the text.
+    """
+    if not text:
+        raise UsageError("text is empty; give a part of the name of an event")
+    held = _HELD.get(engine, store.find_run(engine, run))
+    named = np.array([text.casefold() in name.casefold() for name in held.names], bool)
+    places = [np.flatnonzero(named[lane.track.name]) for lane in held.lanes]
+    start = np.concatenate([lane.track.start_ns[own] for lane, own in zip(held.lanes, places, strict=True)])
+    time_ns = sum(int((lane.track.end_ns[own] - lane.track.start_ns[own]).sum())
+                  for lane, own in zip(held.lanes, places, strict=True))  # fmt: skip
+    found: dict[str, Any] = {"text": text, "events": len(start), "time_ns": time_ns, "match": None}
+    if not len(start):
+        return found
+    order = np.argsort(start, kind="stable")
+    chosen = int(np.searchsorted(start[order], from_ns)) if match is None else match
+    at = int(order[chosen % len(start)])
+    which = int(np.searchsorted(np.cumsum([len(own) for own in places]), at, "right"))
+    lane = held.lanes[which]
+    own = int(places[which][at - sum(len(one) for one in places[:which])])
+    return found | {
+        "match": {
+            "ordinal": chosen % len(start), "lane": which, "group": lane.group, "title": lane.title,
+            "start_ns": int(lane.track.start_ns[own]), "end_ns": int(lane.track.end_ns[own]),
+            "name": held.names[int(lane.track.name[own])], "number": int(lane.track.number[own]),
+        }
     }  # fmt: skip
 
 
@@ -142,19 +195,20 @@ def _read(engine: "Engine", run_id: int) -> Events:
     names: list[str] = []
     lanes: list[Lane] = []
     for one in found:
+        distinct = {name: len(names) + place for place, name in enumerate(dict.fromkeys(one.names))}
+        name_of = np.array([distinct[name] for name in one.names], np.int64)[one.name]  # kernels share a short name
         pairs, which = np.unique(np.stack((one.owner, one.thread)), axis=1, return_inverse=True)
         for number, (owner, thread) in enumerate(pairs.T.tolist()):
             own = which.ravel() == number
-            tracks = tracks_of(
-                one.start_ns[own] - begin, one.end_ns[own] - begin, one.name[own] + len(names), one.number[own]
-            )
+            tracks = tracks_of(one.start_ns[own] - begin, one.end_ns[own] - begin, name_of[own], one.number[own])
             title = TITLES[one.kind] if thread < 0 else f"{THREADS[one.kind]} {thread}: {TITLES[one.kind]}"
             group = GROUPS[one.kind].format(owner)
-            for track in tracks:
+            for depth, track in enumerate(tracks, 1):
                 is_deep = overlaps(track)
                 deep = f" (deeper than {MAX_DEPTH} at once: approximate)" if is_deep else ""
-                lanes.append(Lane(one.kind, group, title + deep, track, is_deep))
-        names += one.names
+                level = f", level {depth}" if depth > 1 else ""
+                lanes.append(Lane(one.kind, group, title + level + deep, track, is_deep))
+        names += distinct
     shown = sorted(range(len(lanes)), key=lambda k: -len(lanes[k].track.start_ns))[:MAX_TRACKS]
     kept = [lanes[k] for k in sorted(shown)]
     left_out = every - sum(len(lane.track.start_ns) for lane in kept)

@@ -7,7 +7,7 @@ from profsvc.analysis.launches import time_levels
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.plots.timeline import draw
 from profsvc.views import timeline as module
-from profsvc.views.timeline import timeline
+from profsvc.views.timeline import search, timeline
 from tests.conftest import ROOT
 
 FILES = ("nvprof/gpu_trace.csv", "nsys_stats/several_reports.csv")
@@ -56,6 +56,69 @@ def test_a_zoom_has_the_events_of_its_span_each_as_itself(traced):
     at = lane["number"].index(one["launch_id"])
     assert (lane["start_ns"][at], lane["busy_ns"][at]) == (begin, round(one["duration_ns"]))
     assert view["names"][lane["name"][at]] == one["kernel_short"]
+
+
+def names(engine):
+    """Return the start, end, name and kind of each event of the views, by start."""
+    begin = timeline(engine, "traced")["begin_ns"]
+    columns = {"v1_launches": ("kernel_short", "kernels"), "v1_transfers": ("kind", "copies"),
+               "v1_api_calls": ("name", "API calls"), "v1_ranges": ("name", "ranges")}  # fmt: skip
+    rows = [
+        (row["start_ns"] - begin, row["start_ns"] - begin + round(row["duration_ns"] or 0), row[name], kind)
+        for view, (name, kind) in columns.items()
+        for row in store.select(engine, view)
+        if row["start_ns"] is not None
+    ]
+    return sorted(rows, key=lambda row: row[0])
+
+
+def test_the_events_of_a_span_are_summed_by_name(traced, monkeypatch):
+    monkeypatch.setattr(module, "MAX_NAMES", 10**6)
+    length = timeline(traced, "traced")["length_ns"]
+    for begin, end in ((0, length), (length // 3, length // 2), (length // 2, length // 2 + 1)):
+        view = timeline(traced, "traced", begin, end, columns=1)
+        expected = {}
+        for start, stop, name, kind in names(traced):
+            if start < end and (stop > begin or start >= begin):
+                events, time_ns = expected.get((name, kind), (0, 0))
+                expected[name, kind] = events + 1, time_ns + min(stop, end) - max(start, begin)
+        found = {(row["name"], row["kind"]): (row["events"], row["time_ns"]) for row in view["by_name"]}
+        assert found == expected
+        assert view["names_in_span"] == len(expected)
+        times = [row["time_ns"] for row in view["by_name"]]
+        assert times == sorted(times, reverse=True)
+
+
+def test_events_are_found_by_a_part_of_their_name_one_after_the_other(traced):
+    every = names(traced)
+    part = every[len(every) // 2][2][1:6]
+    wanted = [row for row in every if part.lower() in row[2].lower()]
+    assert len(wanted) > 2
+    steps = [search(traced, "traced", part.upper(), match) for match in range(len(wanted))]
+    assert {one["events"] for one in steps} == {len(wanted)}
+    assert {one["time_ns"] for one in steps} == {sum(stop - start for start, stop, _, _ in wanted)}
+    found = [(one["match"]["start_ns"], one["match"]["end_ns"], one["match"]["name"]) for one in steps]
+    assert sorted(found) == sorted(row[:3] for row in wanted)
+    assert [start for start, _, _ in found] == [row[0] for row in wanted]
+    view = timeline(traced, "traced")
+    for one in (step["match"] for step in steps):
+        lane = view["lanes"][one["lane"]]
+        assert (one["group"], one["title"]) == (lane["group"], lane["title"])
+        assert one["start_ns"] in lane["start_ns"]
+    assert search(traced, "traced", part, len(wanted))["match"]["ordinal"] == 0
+    assert search(traced, "traced", part, -1)["match"]["ordinal"] == len(wanted) - 1
+    last = wanted[-1][0]
+    assert search(traced, "traced", part, from_ns=last)["match"]["start_ns"] == last
+    assert search(traced, "traced", part, from_ns=last + 1)["match"]["ordinal"] == 0
+    assert search(traced, "traced", "no such thing")["match"] is None
+    with pytest.raises(UsageError, match="part of the name"):
+        search(traced, "traced", "")
+
+
+def test_every_lane_has_its_own_name(traced):
+    lanes = [(lane["group"], lane["title"]) for lane in timeline(traced, "traced")["lanes"]]
+    assert any(title.endswith(", level 2") for _, title in lanes)
+    assert len(set(lanes)) == len(lanes)
 
 
 def test_a_lane_with_more_at_once_than_lanes_says_that_it_is_approximate(traced, monkeypatch):

@@ -7,9 +7,11 @@
   const LANE = 24, HEAD = 18, SENSOR = 70, AXIS = 26, WAIT = 60, MIN_SPAN = 20;
   const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
   const time = (ns) => { const [size, unit] = UNITS.find(([least]) => Math.abs(ns) >= least) ?? UNITS[3]; return `${+(ns / size).toPrecision(6)} ${unit}`; };
+  const fail = (error) => { state.textContent = error.message; };
   const cut = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
   let view = null, from = 0, to = 1, rows = [], chosen = null, waiting = 0, asked = 0, last = null, isFramed = false;
+  let sought = null, wanted = null, searched = 0;
   const canvas = document.createElement("canvas"), tip = document.createElement("div"), said = document.createElement("p");
   tip.className = "chart-tip";
   tip.hidden = true;
@@ -20,19 +22,25 @@
   const labels = () => (isNarrow() ? Math.min(132, box.clientWidth * .36) : Math.min(230, box.clientWidth * .3)), width = () => box.clientWidth - labels();
   const toX = (ns) => labels() + (ns - from) / (to - from) * width(), toNs = (x) => from + (x - labels()) / width() * (to - from);
 
+  const ask = async (address) => {
+    const answer = await fetch(address, { headers: { accept: "application/json" } }), body = await answer.json();
+    if (!answer.ok) throw new Error(body.error.message);
+    return body;
+  };
   const read = async () => {
     const number = ++asked, address = new URL(box.dataset.source, location.href);
     if (view) { address.searchParams.set("from", Math.floor(from)); address.searchParams.set("to", Math.ceil(to)); }
     address.searchParams.set("columns", Math.max(50, Math.min(1200, Math.round(width()))));
-    const answer = await fetch(address, { headers: { accept: "application/json" } }), body = await answer.json();
+    const body = await ask(address);
     if (number !== asked) return;
-    if (!answer.ok) { state.textContent = body.error.message; return; }
     const isFirst = !view;
     view = body;
     if (isFirst) { [from, to] = [view.from_ns, view.to_ns]; begin(); }
     lay();
     paint();
     list();
+    listNames();
+    if (wanted) reveal();
     box.dataset.shown = `${Math.round(from)}-${Math.round(to)}`;
   };
   const lay = () => {
@@ -61,6 +69,7 @@
     g.clearRect(0, 0, wide, high);
     g.font = "12px system-ui, sans-serif";
     g.textBaseline = "middle";
+    const lit = view.names.map((name) => !sought || name.toLowerCase().includes(sought.text.toLowerCase()));
     const left = labels(), step = [1, 2, 5].flatMap((k) => [...Array(19).keys()].map((n) => k * 10 ** n)).sort((a, b) => a - b).find((s) => s / (to - from) * width() > 110) ?? to - from;
     g.textAlign = "center";
     for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
@@ -91,7 +100,7 @@
       g.beginPath();
       g.rect(left, row.top, width(), row.height);
       g.clip();
-      if (row.lane) events(g, row, colours, back); else sensor(g, row, colours, muted);
+      if (row.lane) events(g, row, colours, back, lit); else sensor(g, row, colours, muted);
       g.restore();
     }
     if (chosen && chosen.row.lane) {
@@ -102,12 +111,12 @@
     }
   };
   const hue = (name) => { let n = 0; for (const c of name) n = (n * 31 + c.charCodeAt(0)) % 9973; return n % 5; };
-  const events = (g, { lane, top }, colours, back) => {
+  const events = (g, { lane, top }, colours, back, lit) => {
     for (let i = 0; i < lane.start_ns.length; i += 1) {
       const x = toX(lane.start_ns[i]), w = Math.max(1, toX(lane.end_ns[i]) - x), one = lane.events[i] === 1;
       const share = one ? 1 : Math.max(.1, Math.min(1, lane.busy_ns[i] / (lane.end_ns[i] - lane.start_ns[i])));
       g.fillStyle = colours[hue(view.names[lane.name[i]])];
-      g.globalAlpha = one ? .85 : .6;
+      g.globalAlpha = lit[lane.name[i]] ? one ? .85 : .6 : .15;
       g.fillRect(x, top + 3 + (1 - share) * (LANE - 7), one && w > 3 ? w - 1 : w, share * (LANE - 7));
       g.globalAlpha = 1;
       if (one && w > 40) {
@@ -172,7 +181,7 @@
     paint();
     list();
     clearTimeout(waiting);
-    waiting = setTimeout(read, WAIT);
+    waiting = setTimeout(() => read().catch(fail), WAIT);
   };
   const zoomBy = (factor, at = (from + to) / 2) => go(at - (at - from) / factor, at + (to - at) / factor);
   const moveBy = (share) => go(from + share * (to - from), to + share * (to - from));
@@ -194,29 +203,68 @@
   };
   const middle = () => chosen?.row.lane ? (chosen.row.lane.start_ns[chosen.at] + chosen.row.lane.end_ns[chosen.at]) / 2 : undefined;
 
-  /* The table beside the drawing: each lane with its sums in view. */
-  const list = () => {
-    const head = ["Lane", "Events in all", "Events in view", "Busy in view", "Share of the view"], table = document.createElement("table");
-    table.createCaption().textContent = `Lanes from ${time(from)} to ${time(to)}`;
+  /* The tables beside the drawing: what ran in view by name, and each lane with its sums in view. */
+  const fill = (id, label, caption, head, lines) => {
+    const table = document.createElement("table"), wide = document.createElement("div");
+    table.createCaption().textContent = caption;
     const cells = (row, texts, kind) => texts.forEach((text, n) => row.append(Object.assign(document.createElement(kind), { textContent: text, className: n ? "n" : "", ...(kind === "th" ? { scope: "col" } : {}) })));
     cells(table.createTHead().insertRow(), head, "th");
     const body = table.createTBody();
-    for (const one of view.lanes) {
-      let events = 0, busy = 0;
-      one.events.forEach((n, i) => { events += n; busy += n === 1 ? Math.max(0, Math.min(to, one.end_ns[i]) - Math.max(from, one.start_ns[i])) : one.busy_ns[i]; });
-      cells(body.insertRow(), [`${one.group} ${one.title}`, one.of, events, time(busy), `${+(100 * busy / (to - from)).toPrecision(3)} %`], "td");
-    }
-    const wide = document.createElement("div");
+    lines.forEach((texts) => cells(body.insertRow(), texts, "td"));
     wide.className = "wide";
     wide.tabIndex = 0;
     wide.setAttribute("role", "region");
-    wide.setAttribute("aria-label", "Lanes of the timeline");
+    wide.setAttribute("aria-label", label);
     wide.append(table);
-    document.getElementById("timeline-table").replaceChildren(wide);
+    document.getElementById(id).replaceChildren(wide);
     table.dispatchEvent(new Event("tableadded", { bubbles: true }));
+  };
+  const listNames = () => {
+    const span = `from ${time(view.from_ns)} to ${time(view.to_ns)}`, more = view.names_in_span - view.by_name.length;
+    fill("timeline-names", "What ran in view, by name", `What ran ${span}, by name${more > 0 ? `; ${more} more names took less` : ""}`,
+      ["Name", "What", "Events", "Time in view", "Share of the view", "Mean in view"],
+      view.by_name.map((one) => [one.name, one.kind, one.events.toLocaleString("en"), time(one.time_ns),
+        `${+(100 * one.time_ns / (view.to_ns - view.from_ns)).toPrecision(3)} %`, time(one.time_ns / one.events)]));
+  };
+  const list = () => {
+    const lines = view.lanes.map((one) => {
+      let events = 0, busy = 0;
+      one.events.forEach((n, i) => { events += n; busy += n === 1 ? Math.max(0, Math.min(to, one.end_ns[i]) - Math.max(from, one.start_ns[i])) : one.busy_ns[i]; });
+      return [`${one.group} ${one.title}`, one.of, events, time(busy), `${+(100 * busy / (to - from)).toPrecision(3)} %`];
+    });
+    fill("timeline-table", "Lanes of the timeline", `Lanes from ${time(from)} to ${time(to)}`, ["Lane", "Events in all", "Events in view", "Busy in view", "Share of the view"], lines);
     const missing = [view.untimed && `${view.untimed} events without a start time are not shown`, view.left_out && `${view.left_out} events of further lanes are not shown`].filter(Boolean);
     state.textContent = [`${view.events.toLocaleString("en")} events in ${time(view.length_ns)}; in view: ${time(from)} to ${time(to)}`, ...missing].join(". ");
   };
+
+  /* Events by a part of their name: how many, and from one to the next. */
+  const form = document.getElementById("timeline-search"), input = form.elements.text, output = form.querySelector("output");
+  const seek = async (by) => {
+    const text = input.value.trim(), address = new URL(`${box.dataset.source}/search`, location.href), number = ++searched;
+    if (!text) { sought = wanted = null; output.textContent = ""; paint(); return; }
+    address.searchParams.set("text", text);
+    if (sought?.text === text && sought.match) address.searchParams.set("match", (sought.match.ordinal + by + sought.events) % sought.events);
+    else address.searchParams.set("from", Math.floor(from));
+    const found = await ask(address);
+    if (number !== searched) return;
+    sought = found;
+    const one = sought.match;
+    output.textContent = one ? `${(one.ordinal + 1).toLocaleString("en")} of ${sought.events.toLocaleString("en")}, ${time(sought.time_ns)} in all` : "No event has this in its name.";
+    if (!one) { paint(); return; }
+    wanted = one;
+    /* The zoom stays unless the event would be too short to be seen, or too long to fit. */
+    const length = Math.max(1, one.end_ns - one.start_ns), span = to - from, middle = (one.start_ns + one.end_ns) / 2;
+    const wide = length > span / 2 || length / span * width() < 4 ? 20 * length : span;
+    go(middle - wide / 2, middle + wide / 2);
+  };
+  const reveal = () => {
+    const row = rows.find((one) => one.lane === view.lanes[wanted.lane]), at = row.lane.start_ns.indexOf(wanted.start_ns);
+    if (at >= 0 && row.lane.events[at] === 1) choose({ row, at }, true);
+    wanted = null;
+  };
+  form.hidden = false;
+  form.addEventListener("submit", (event) => { event.preventDefault(); seek(event.submitter?.value === "previous" ? -1 : 1).catch(fail); });
+  input.addEventListener("input", () => { if (!input.value) seek(1); });
 
   const begin = () => {
     box.replaceChildren(canvas, tip, said);
@@ -261,5 +309,5 @@
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
   };
   state.textContent = "Reading the events…";
-  read().catch((error) => { state.textContent = String(error); });
+  read().catch(fail);
 })();

@@ -57,6 +57,35 @@ def test_a_pointer_sees_what_is_under_it(drawn):
     assert "stream" in drawn.inner_text("#timeline .chart-tip")
 
 
+def test_an_event_is_found_by_its_name_and_the_next_one(drawn, shown):
+    run, output = shown.numbers["traced"], drawn.locator("#timeline-search output")
+    first = shown.service.ok(f"/v1/runs/{run}/timeline", columns=1)["by_name"][0]
+    found = shown.service.ok(f"/v1/runs/{run}/timeline/search", text=first["name"])
+    assert (found["events"], found["match"]["ordinal"]) == (first["events"], 0)
+    drawn.fill("#text", first["name"].upper())
+    drawn.keyboard.press("Enter")
+    drawn.wait_for_function("() => document.querySelector('#timeline [aria-live]').innerText")
+    assert first["name"] in said(drawn)
+    assert output.inner_text().startswith(f"1 of {found['events']},")
+    drawn.click("#timeline-search button[value=previous]")
+    drawn.wait_for_function("text => document.querySelector('#timeline-search output').innerText.startsWith(text)",
+                            arg=f"{found['events']} of ")  # fmt: skip
+    drawn.fill("#text", "no such thing")
+    drawn.keyboard.press("Enter")
+    drawn.wait_for_function("() => document.querySelector('#timeline-search output').innerText.startsWith('No event')")
+
+
+def test_what_runs_in_view_is_summed_by_name(drawn):
+    names = drawn.locator("#timeline-names")
+    whole = names.locator("tbody tr").count()
+    assert whole > 1
+    drawn.focus("#timeline")
+    for _ in range(6):
+        drawn.keyboard.press("+")
+    drawn.wait_for_function("count => document.querySelectorAll('#timeline-names tbody tr').length < count", arg=whole)
+    assert "What ran from" in names.locator("caption").inner_text()
+
+
 def test_without_script_it_is_a_picture(chromium, shown):
     with window(chromium, shown.service.url, java_script_enabled=False) as found:
         found.open(shown.path("/runs/{traced}/timeline"))
