@@ -40,12 +40,13 @@ class ProfsvcError(Exception):
 
     @classmethod
     def code(cls) -> str:
-        """Return the name of the error for programs.
+        """Return the name of the error for programs: that of its kind here, which clients know.
 
         >>> StoreBusyError.code(), NotFoundError.code()
         ('store_busy', 'not_found')
         """
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
+        kind = next(one for one in cls.__mro__ if one.__module__ == __name__)
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__.removesuffix("Error")).lower()
 
 
 class UsageError(ProfsvcError):
@@ -195,10 +196,11 @@ def disk_error(error: OSError, what: str) -> ServiceError:
 
 
 def error_kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[ProfsvcError]]:
-    """Yield every kind of error of the tree."""
+    """Yield every kind of error of the tree; what another module derives is of the same kind."""
     yield root
     for kind in root.__subclasses__():
-        yield from error_kinds(kind)
+        if kind.__module__ == __name__:
+            yield from error_kinds(kind)
 
 
 def wrong_cell_count(cells: int, needed: object) -> str:

@@ -20,6 +20,7 @@ from profsvc.errors import (
     TokenError,
     UsageError,
 )  # fmt: skip
+from profsvc.formats.parsing.json_stream import BrokenValueError
 from profsvc.views import compare
 from tests.web import conftest
 from tests.web.conftest import PLAIN, running
@@ -110,6 +111,7 @@ def test_errors_come_back_as_their_kinds(reader, client):
         Client(client.url, "a\nb")
     assert set(ERRORS_BY_CODE) == {kind.code() for kind in errors.error_kinds()}
     assert len(ERRORS_BY_CODE) == len(list(errors.error_kinds()))
+    assert ERRORS_BY_CODE[BrokenValueError.code()] is errors.BrokenInputError
 
 
 def answering(*answers):
