@@ -70,7 +70,7 @@ def register(app: FastAPI) -> None:
     ]  # fmt: skip
     searched = [
         takes[0],
-        query_param("text", "string", "part of the name of an event, in any case"),
+        query_param("text", "string", "part of the name of an event, in any case", example="gemm"),
         query_param("match", "integer", "number of the match to return, from 0 by their starts; after the last, the "
                     "first"),
         query_param("from", "integer", "without match: the first match that starts then or later, in nanoseconds since "

@@ -33,6 +33,7 @@ WHO = {
     ("GET", "/v1/runs/{run:path}/unit-power"): "read",
     ("GET", "/v1/runs/{run:path}/power-series"): "read",
     ("GET", "/v1/runs/{run:path}/timeline"): "read",
+    ("GET", "/v1/runs/{run:path}/timeline/search"): "read",
     ("GET", "/v1/runs/{run:path}/timeline.svg"): "read",
     ("GET", "/v1/runs/{run:path}/timeline.json"): "read",
     ("GET", "/v1"): "read",
