@@ -63,9 +63,10 @@ def kind_of(bound: str | None) -> str | None:
 
 def pairs_of(engine: "Engine", device: str) -> list[Pair]:
     """Return the predicted and measured times of the newest launches on a device."""
-    runs = sorted((row["run_id"] for row in store.select(engine, "v1_runs", device=device)), reverse=True)[:RUNS]
+    on_device = [store.Condition("device", "", device)]
+    runs = store.list_view(engine, "v1_runs", on_device, columns=["run_id"], order=["-run_id"], limit=RUNS).rows
     found = []
-    for run_id in runs:
+    for run_id in (run["run_id"] for run in runs):
         launches, _ = store.longest_launches(engine, run_id, LAUNCHES)
         timed = {one["launch_id"]: one for one in launches if one["same_as"] is None and one["duration_ns"]}
         bounds = {row["launch_id"]: row["bound"] for row in store.launch_rows(engine, "v1_potential", run_id, [*timed])}
