@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from profsvc import specs
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.counters.missing import collection_hint, list_counters
 from profsvc.analysis.launches.memory_traffic import l1_traffic
 from profsvc.analysis.models.answer import Answer, Array
-from profsvc.analysis.models.inputs import Inputs, Values, formula_arguments, input_names, missing_counters
+from profsvc.analysis.models.inputs import Inputs, MissingCounters, Values, formula_arguments, input_names
 from profsvc.formulas.mwp_cwp import exec_cycles
 from profsvc.formulas.numerics.flags import CONSISTENT
 from profsvc.formulas.performance.latency import simt_usage
@@ -118,34 +117,33 @@ def missing_rows(
 ) -> pd.DataFrame:
     """Return one row per launch and pattern without a share, whose value is null, with the reason."""
     parts = [pd.DataFrame(columns=["launch_id", "quantity", "reason"])]
+    counts = Counts(counters)
+    known: dict[bytes, MissingCounters] = {}
     for one in answers:
         none = np.isnan(one.value)
         if none.any():
-            why = missing_reason(one.quantity, inputs, counters, none, tool, capability)
+            missing = known.setdefault(none.tobytes(), MissingCounters(inputs, none, counts))
+            why = missing_reason(one.quantity, missing, tool, capability)
             ids = counters.index.to_numpy()[none]
             parts.append(pd.DataFrame({"launch_id": ids, "quantity": one.quantity, "reason": why}))
     found = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
     return found.assign(model=MODEL, value=np.nan, unit="1", form=CONSISTENT, flags=0, label=None)
 
 
-def missing_reason(
-    key: str, inputs: Inputs, counters: pd.DataFrame, lacking: NDArray[np.bool_], tool: str, capability: str | None
-) -> str:
-    """Say why the ratio of a pattern is not known for the launches ``lacking``."""
-    wanted = lacking_counters(key, inputs, Counts(counters), lacking, counters)
+def missing_reason(key: str, missing: MissingCounters, tool: str, capability: str | None) -> str:
+    """Say why the ratio of a pattern is not known for launches."""
+    wanted = lacking_counters(key, missing)
     if wanted:
         return f"the export has no {list_counters(wanted)}{collection_hint(tool, tuple(wanted), capability)}"
     return "undefined: the inputs contradict each other, or the device table lacks a figure"
 
 
-def lacking_counters(key: str, inputs: Inputs, counts: Counts, lacking: NDArray[np.bool_], counters: Any) -> list[str]:
-    """Return the counters without which the ratio of a pattern is not known for the launches ``lacking``."""
+def lacking_counters(key: str, missing: MissingCounters) -> list[str]:
+    """Return the counters without which the ratio of a pattern is not known for launches."""
     found: list[str] = []
     for name in _needed(specs.patterns()[key].needs):
-        if name.startswith("@"):
-            found += [name[1:]] if np.isnan(counts[name[1:]][lacking]).any() else []
-        elif np.isnan(np.broadcast_to(inputs.values[name], lacking.shape)[lacking]).any():
-            found += missing_counters(name, inputs, lacking, counters)
+        if missing.is_unknown(name):
+            found += [name[1:]] if name.startswith("@") else missing.of_input(name)
     return list(dict.fromkeys(found))
 
 

@@ -165,31 +165,36 @@ def occupancy_limits(figures: Mapping[str, object], values: Values) -> Limits | 
     return Limits(**found) if set(Limits._field_defaults) | set(found) == set(Limits._fields) else None
 
 
-def missing_counters(name: str, inputs: Inputs, lacking: NDArray[np.bool_], counters: pd.DataFrame) -> list[str]:
-    """Return the counters without which an input has no value for the launches ``lacking``.
+class MissingCounters:
+    """The counters without which inputs have no value for some launches; what one input tells serves the next.
 
-    Of several ways to the input that counts which lacks the fewest counters. Empty where none lacks a counter: then
-    the value is undefined, or the device unknown.
+    Of several ways to an input that counts which lacks the fewest counters. Where none lacks a counter the value is
+    undefined, or the device unknown.
     """
-    unknown: dict[str, bool] = {}
-    ways_of: dict[str, list[str]] = {}
-    counts = Counts(counters)
 
-    def is_unknown(part: str) -> bool:
-        if part not in unknown:
-            given = counts[part[1:]] if part.startswith("@") else inputs.values.get(part, np.asarray(np.nan))
-            unknown[part] = bool(np.isnan(np.broadcast_to(given, lacking.shape)[lacking]).any())
-        return unknown[part]
+    def __init__(self, inputs: Inputs, lacking: NDArray[np.bool_], counts: Counts) -> None:
+        """Take the inputs and counters of launches, and which of the launches are asked about."""
+        self._inputs, self._lacking, self._counts = inputs, lacking, counts
+        self._unknown: dict[str, bool] = {}
+        self._ways: dict[str, list[str]] = {}
 
-    def behind(one: str) -> list[str]:
-        if one not in ways_of:
+    def is_unknown(self, part: str) -> bool:
+        """Tell whether an input, or a counter behind ``@``, is missing in one of the launches."""
+        if part not in self._unknown:
+            given = (
+                self._counts[part[1:]] if part.startswith("@") else self._inputs.values.get(part, np.asarray(np.nan))
+            )
+            self._unknown[part] = bool(np.isnan(np.broadcast_to(given, self._lacking.shape)[self._lacking]).any())
+        return self._unknown[part]
+
+    def of_input(self, name: str) -> list[str]:
+        """Return the counters without which an input has no value, in the order of its expression."""
+        if name not in self._ways:
             ways = []
-            for alternative in specs.model_inputs()[one].expression.alternatives:
-                parts = [part for part in alternative.names if is_unknown(part)]
+            for alternative in specs.model_inputs()[name].expression.alternatives:
+                parts = [part for part in alternative.names if self.is_unknown(part)]
                 own = [part[1:] for part in parts if part.startswith("@")]
-                deeper = [c for part in parts if part in inputs.values for c in behind(part)]
+                deeper = [c for part in parts if part in self._inputs.values for c in self.of_input(part)]
                 ways.append(list(dict.fromkeys([*own, *deeper])))
-            ways_of[one] = min((way for way in ways if way), key=len, default=[])
-        return ways_of[one]
-
-    return behind(name)
+            self._ways[name] = min((way for way in ways if way), key=len, default=[])
+        return self._ways[name]

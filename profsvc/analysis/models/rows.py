@@ -8,9 +8,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
+from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.counters.missing import collection_hint, group_identical_rows, list_counters
 from profsvc.analysis.models.answer import Answer
-from profsvc.analysis.models.inputs import Inputs, input_names, missing_counters
+from profsvc.analysis.models.inputs import Inputs, MissingCounters, input_names
 from profsvc.specs.model_inputs import ASSUMED, DEVICE, MEASURED
 
 COLUMNS = ("launch_id", "model", "quantity", "value", "unit", "form", "flags", "label", "reason")
@@ -100,6 +101,8 @@ def missing_answer_rows(
     ``refused`` holds for some models the reason of each launch for which the model does not hold at all, or None.
     """
     parts = []
+    counts = Counts(counters)
+    known: dict[bytes, MissingCounters] = {}
     for model, answers in found.items():
         first = answers[0]
         none = ~np.isfinite(np.broadcast_to(np.asarray(first.value, dtype=np.float64), inputs.launches))
@@ -107,7 +110,8 @@ def missing_answer_rows(
             continue
         why = np.full(inputs.launches, None, dtype=object)
         for lacking in _groups_lacking_inputs(model, inputs, none):
-            why[lacking] = _missing_reason(model, inputs, lacking, counters, tool, capability)
+            missing = known.setdefault(lacking.tobytes(), MissingCounters(inputs, lacking, counts))
+            why[lacking] = _missing_reason(model, missing, tool, capability)
         said = refused.get(model)
         why = why if said is None else np.where(pd.isna(said), why, said)
         part = pd.DataFrame({"launch_id": counters.index[none], "value": np.nan, "flags": 0, "reason": why[none]})
@@ -129,18 +133,11 @@ def _groups_lacking_inputs(model: str, inputs: Inputs, none: NDArray[np.bool_]) 
         yield group
 
 
-def _missing_reason(
-    model: str,
-    inputs: Inputs,
-    lacking: NDArray[np.bool_],
-    counters: pd.DataFrame,
-    tool: str,
-    capability: str | None,
-) -> str:
+def _missing_reason(model: str, missing: MissingCounters, tool: str, capability: str | None) -> str:
     """Say which counters a model lacks for launches, and how to collect them."""
     names = [name for part in INPUT_MODELS.get(model, (model,)) for name in input_names(part)]
-    without = [name for name in names if np.isnan(np.broadcast_to(inputs.values[name], lacking.shape)[lacking]).any()]
-    wanted = list(dict.fromkeys(c for name in without for c in missing_counters(name, inputs, lacking, counters)))
+    without = [name for name in names if missing.is_unknown(name)]
+    wanted = list(dict.fromkeys(c for name in without for c in missing.of_input(name)))
     if wanted:
         return f"the export has no {list_counters(wanted)}{collection_hint(tool, tuple(wanted), capability)}"
     if without:

@@ -9,6 +9,7 @@ from profsvc import specs, store
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.launches.trip_counts import trip_count_balance
 from profsvc.analysis.models import antipatterns as analysis
+from profsvc.analysis.models.inputs import MissingCounters
 from profsvc.errors import NotFoundError
 from profsvc.formulas.performance.time_bound import lost_share
 from profsvc.views import causes
@@ -63,13 +64,14 @@ def of_launch(engine: "Engine", launch: Mapping[str, Any]) -> list[Row]:
 
 def with_inputs(engine: "Engine", launch: Mapping[str, Any], counters: "pd.DataFrame", inputs: "Inputs") -> list[Row]:
     """Return the patterns of one launch, of which the model inputs are known."""
-    one = np.ones(1, dtype=np.bool_)
-    ratios = {key: value[0] for key, value in analysis.measured_ratios(Counts(counters), inputs.values).items()}
+    counts = Counts(counters)
+    ratios = {key: value[0] for key, value in analysis.measured_ratios(counts, inputs.values).items()}
+    missing = MissingCounters(inputs, np.ones(1, dtype=np.bool_), counts)
     reasons: dict[str, str] = {}
     tool = tools_of(store.select(engine, "v1_uploads", upload_id=launch["upload_id"]))[launch["upload_id"]]
     for key, value in ratios.items():
         if np.isnan(value):
-            reasons[key] = analysis.missing_reason(key, inputs, counters, one, tool, launch["compute_capability"])
+            reasons[key] = analysis.missing_reason(key, missing, tool, launch["compute_capability"])
     instructions = store.executed_instructions(engine, launch["run_id"], launch["launch_id"])
     trips = trip_count_balance(instructions)
     ratios["trip_counts"] = np.nan if trips is None else trips

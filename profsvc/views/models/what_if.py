@@ -12,8 +12,7 @@ from profsvc import specs, store
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.models import loaded_launch
 from profsvc.analysis.models import what_if as analysis
-from profsvc.analysis.models.inputs import input_names
-from profsvc.analysis.models.inputs import missing_counters as missing_counters
+from profsvc.analysis.models.inputs import MissingCounters, input_names
 from profsvc.analysis.models.resources import MAX_REGISTERS, fitting_blocks, limiter_names, resource_margins, whole_sm
 from profsvc.analysis.models.unseen_work import unseen_work_reasons
 from profsvc.analysis.potential.tensor_work import has_tensor_work
@@ -189,8 +188,8 @@ def _missing_parts(base: Base) -> list[dict[str, str]]:
     lacking = loaded_launch.missing_inputs(base.now)
     if not lacking:
         return []
-    one = np.ones(1, dtype=np.bool_)
-    wanted = dict.fromkeys(c for name in lacking for c in missing_counters(name, base.inputs, one, base.counters))
+    missing = MissingCounters(base.inputs, np.ones(1, dtype=np.bool_), Counts(base.counters))
+    wanted = dict.fromkeys(c for name in lacking for c in missing.of_input(name))
     reason = f"the export lacks {', '.join(wanted)}" if wanted else f"unknown: {', '.join(lacking)}"
     return [{"model": "expected", "reason": reason}]
 

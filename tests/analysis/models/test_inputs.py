@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from profsvc import specs
+from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.counters.from_metrics import LAUNCH_COLUMNS
-from profsvc.analysis.models.inputs import missing_counters, model_inputs, occupancy_limits
+from profsvc.analysis.models.inputs import MissingCounters, model_inputs, occupancy_limits
 from profsvc.formulas.performance.occupancy import Limits, occupancy
 
 H200 = specs.figures("NVIDIA H200", "9.0")
@@ -95,14 +96,13 @@ def test_blocks_that_fit_are_computed_where_the_export_does_not_say() -> None:
 def test_what_is_missing_is_named_down_to_the_counters() -> None:
     bare = COPY.drop(columns=["inst_executed_warp", "grid_blocks"])
     inputs = model_inputs(bare, H200)
-    every = np.array([True, True])
-    assert missing_counters("n_comp", inputs, every, bare) == ["inst_per_warp", "warps_launched"]
-    assert missing_counters("blocks", inputs, every, bare) == ["grid_blocks"]
-    assert missing_counters("SIMD_width", inputs, every, bare) == ["fp32_peak_flop_per_s"]
-    one = model_inputs(COPY.assign(dram_bytes=[np.nan, 1.0]), H200)
-    assert missing_counters("dram_bytes", one, np.array([True, False]), COPY.assign(dram_bytes=[np.nan, 1.0])) == [
-        "dram_bytes"
-    ]
+    missing = MissingCounters(inputs, np.array([True, True]), Counts(bare))
+    assert missing.of_input("n_comp") == ["inst_per_warp", "warps_launched"]
+    assert missing.of_input("blocks") == ["grid_blocks"]
+    assert missing.of_input("SIMD_width") == ["fp32_peak_flop_per_s"]
+    some = COPY.assign(dram_bytes=[np.nan, 1.0])
+    of_some = model_inputs(some, H200)
+    assert MissingCounters(of_some, np.array([True, False]), Counts(some)).of_input("dram_bytes") == ["dram_bytes"]
 
 
 def test_no_memory_at_all_divides_nothing_by_nothing() -> None:
