@@ -28,6 +28,7 @@ from profsvc.store.connection.transactions import exclusive_writer
 from profsvc.store.connection.urls import file_of
 from profsvc.store.maintenance.migrations import upgrade
 from tests import hostile, postgres
+from tests.remembered import Memory
 
 # The same examples every time: a red test can be run again. PROFSVC_TEST_EXAMPLES=N looks at N new ones a test.
 EXAMPLES = int(os.environ.get("PROFSVC_TEST_EXAMPLES", "0"))
@@ -112,6 +113,20 @@ def copied_schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(opening, "upgrade", copied)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def memory() -> Iterator[Memory]:
+    """Let the analysis of what was analysed before in this process be a copy: a fourth of many tests."""
+    with Memory().in_place() as memory:
+        yield memory
+
+
+@pytest.fixture
+def computed(memory: Memory) -> Iterator[None]:
+    """Let all analyses of a test be computed."""
+    with memory.off():
         yield
 
 

@@ -129,6 +129,7 @@ def test_an_analysis_cut_short_is_made_up_for_by_the_same_bytes(engine, monkeypa
     assert len(store.select(engine, "v1_criteria")) > 0
 
 
+@pytest.mark.usefixtures("computed")
 def test_analyses_repeat_bit_for_bit(engine):
     ingest(engine, FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz")
     before, seen = rows(engine), []

@@ -65,16 +65,26 @@ def put(engine, night: int, ns: float, commit: str) -> None:
     pipeline.ingest(engine, io.BytesIO(trace(ns)), "trace.csv", run)
 
 
-@pytest.fixture
-def found(store_file, repository) -> dict:
-    """The finding of nights before and since the slower commits."""
-    engine = store.open_store(str(store_file))
+@pytest.fixture(scope="module")
+def nights_file(tmp_path_factory, repository) -> Path:
+    """A store of nights before and since the slower commits, each with its report."""
+    file = tmp_path_factory.mktemp("nights") / "store.sqlite"
+    engine = store.open_store(str(file))
     _, hashes = repository
     offsets = [0.012, -0.008, 0.003, -0.011, 0.009, -0.002, 0.013, -0.012, 0.001, 0.006, -0.007, -0.004, 0.008, -0.01]
     for night in range(22):
         level = LEVELS[night >= 14]
         put(engine, night, level * (1 + offsets[night % 14]), hashes[0] if night < 14 else hashes[-1])
         report_of_night(engine, "lab", f"2026-03-{night + 1:02}")
+    engine.dispose()
+    return file
+
+
+@pytest.fixture
+def found(store_file, nights_file) -> dict:
+    """The one finding of the nights, in the store of this test."""
+    shutil.copy(nights_file, store_file)
+    engine = store.open_store(str(store_file))
     rows = of_findings.findings(engine, kernel="saxpy", quantity="duration")["findings"]
     engine.dispose()
     assert len(rows) == 1

@@ -197,6 +197,7 @@ def test_a_terminal_gets_a_bar_and_no_bytes_of_a_name(cli, fixtures, store_file,
     assert "100%" in terminal.getvalue()
 
 
+@pytest.mark.usefixtures("computed")
 def test_analyze_recomputes_the_same(cli, fixtures, rows_sha):
     cli("upload", fixtures / PLAIN)
     before = rows_sha()

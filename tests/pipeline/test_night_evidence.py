@@ -1,6 +1,7 @@
 """What a report says of the runs of a change: what else changed in them."""
 
 import io
+import shutil
 
 import pytest
 
@@ -47,11 +48,21 @@ def put(
     return report_of_night(engine, "lab", at[:10]) if night >= QUIET - 1 else {"findings": []}
 
 
-@pytest.fixture
-def engine(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+@pytest.fixture(scope="module")
+def quiet_file(tmp_path_factory):
+    """A store with nights in which nothing changes."""
+    file = tmp_path_factory.mktemp("quiet") / "store.sqlite"
+    engine = store.open_store(str(file))
     for night in range(QUIET):
         put(engine, night, {}, tags={"compiler": "nvcc 12.8"})
+    engine.dispose()
+    return file
+
+
+@pytest.fixture
+def engine(tmp_path, quiet_file):
+    shutil.copy(quiet_file, tmp_path / "store.sqlite")
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
     yield engine
     engine.dispose()
 

@@ -179,6 +179,7 @@ def test_bytes_that_are_not_whole_are_not_read_again(engine: Engine, files: Blob
     assert rows(engine) == before
 
 
+@pytest.mark.usefixtures("computed")
 def test_reading_again_gives_the_same_rows(engine: Engine, files: BlobStore) -> None:
     put(engine, METER, files, store.RunInfo(name="r", device="H100"), zone="Europe/Berlin", offset_s=1.5)
     put(engine, RAW, files, form="ncu-raw")
