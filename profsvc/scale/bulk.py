@@ -5,7 +5,8 @@ it is analysed in the order of the runs: for those whose files are all stored, w
 characterization changes is computed again at the end. So the results do not depend on which worker was first.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import dropwhile
 from typing import Any
 
 from profsvc import pipeline, store
@@ -59,9 +60,16 @@ def ingest(
     if characterized:
         for _ in mapped(analyze_run, sorted(runs)):
             pass
+        boards = _boards(opened, runs)
     else:
-        runs -= order.finished
-    _analyze_power(mapped, analyze_boards, _boards(opened, runs))
+        waiting = store.unfinished(opened.engine)
+        boards = [_from_first_unfinished(chain, waiting) for chain in _boards(opened, runs - order.finished)]
+    _analyze_power(mapped, analyze_boards, [chain for chain in boards if chain])
+
+
+def _from_first_unfinished(runs: tuple[int, ...], waiting: Container[int]) -> tuple[int, ...]:
+    """Return the runs of a board from the first that waits on: what is known of it counts for all later ones."""
+    return tuple(dropwhile(lambda run_id: run_id not in waiting, runs))
 
 
 class _InOrder:

@@ -1,7 +1,12 @@
 """Files and runs in bulk, in this process: what becomes of each, and what runs take from each other."""
 
 import os
-from collections.abc import Iterable, Iterator
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +178,85 @@ def test_later_runs_of_a_board_take_what_earlier_ones_found_whoever_ends_first(
     assert analyzed == [1, 2, 3] * 2, "each run once, in order, however they are stored"
     assert not store.unfinished(place.engine)
     assert rows["v1_power_coefficients"], "the logs tell no coefficient, so the test shows nothing"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path, empty: Path) -> str:
+    """The address of an empty store of each kind."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_whole_url"))
+    (tmp_path / "store_of_killed.sqlite").write_bytes(empty.read_bytes())
+    return str(tmp_path / "store_of_killed.sqlite")
+
+
+# Loads files in a process that is killed at the n-th call of a function of the pipeline.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from profsvc import pipeline, scale, store
+from profsvc.scale import bulk
+from tests.benchmarks.cluster import opened
+url, kept, folder, name, at = sys.argv[1:]
+bulk.RUNS_PER_ANALYSIS = 2
+function, calls = getattr(pipeline, name), []
+def killed(*given, **named):
+    calls.append(1)
+    if len(calls) == int(at):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return function(*given, **named)
+setattr(pipeline, name, killed)
+place = opened(url, Path(kept))
+groups = scale.group_files([folder])
+how = pipeline.ReadOptions(zone="UTC")
+list(scale.ingest(place, scale.one_process(place), groups, store.RunInfo(project="lab"), how))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "waiting"),
+    [
+        ("ingest", 4, [3]),  # half way: the power of two of three runs is analysed
+        ("analyze_power", 1, [1, 2]),
+        ("analyze_power", 3, [3, 4]),
+    ],
+)
+def test_a_kill_while_files_load_or_their_power_waits_changes_no_row(
+    name: str, at: int, waiting: list[int], address: str, opening: Callable[[str], Opened], tmp_path: Path, empty: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (folder := tmp_path / "exports").mkdir()
+    for number in range(4):
+        (folder / f"{number}_power.csv").write_text(board_log(number))
+    command = [sys.executable, "-c", KILLED, address, str(tmp_path / "kept0"), str(folder), name, str(at)]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    (tmp_path / "whole.sqlite").write_bytes(empty.read_bytes())
+    place, whole = opening(address), opening(str(tmp_path / "whole.sqlite"))
+    assert sorted(store.unfinished(place.engine)) == waiting
+    analyzed: list[int] = []
+    analyze_power = pipeline.analyze_power
+
+    def noted(engine: Engine, run_id: int, **options: Any) -> Any:
+        analyzed.append(run_id)
+        return analyze_power(engine, run_id, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "analyze_power", noted)
+        for _ in range(2):
+            load(place, scale.one_process(place), folder)
+    runs = sorted(row["run_id"] for row in store.select(place.engine, "v1_runs"))
+    assert analyzed == runs[waiting[0] - 1 :], "once, from the first that waited"
+    load(whole, scale.one_process(whole), folder)
+    assert not store.unfinished(place.engine)
+    found, expected = map(rows_without_numbers, (place.engine, whole.engine))
+    assert different(found, expected) == {}
+
+
+def rows_without_numbers(engine: Engine) -> dict[str, Counter[str]]:
+    """Return the rows of all views without the numbers of runs in texts: a killed command had reserved some."""
+    return {
+        view: Counter(re.sub(r"runs [\d, ]+ of", "runs of", row) for row in rows.elements())
+        for view, rows in rows_of_views(engine).items()
+    }
 
 
 def test_a_characterization_counts_for_all_runs_that_came_with_it(place: Opened, tmp_path: Path, empty: Path) -> None:
