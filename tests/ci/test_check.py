@@ -133,6 +133,20 @@ def test_the_action(name: str, job: Job) -> None:
     check_summary(job, name)
 
 
+def test_a_job_that_uses_the_action_twice_says_each_once(job: Job) -> None:
+    (job.folder / "it's raw.csv").write_bytes(FAST)
+    branch = """it's "a" $(touch ran) `touch ran`; b|*"""
+    for project in ("one's", 'the "other"'):
+        script, environment = step(files="it*.csv", project=project)
+        code, said = job.run(script, **environment | {"CHECK_BRANCH": branch})
+        assert code == 0, said
+    words = ["### profsvc: no baseline yet", "", "No commit of main before this one was measured. Run {} is stored."]
+    lines = [line.format(run) for run in (1, 2) for line in words]
+    for file in ("CHECK_SUMMARY", "GITHUB_STEP_SUMMARY"):
+        assert Path(job.environment[file]).read_text(encoding="utf-8").splitlines() == lines
+    assert not (job.folder / "ran").exists()
+
+
 def test_the_action_with_a_token_that_may_not_upload(job: Job, engine: Engine) -> None:
     (job.folder / "raw.csv").write_bytes(FAST)
     token = store.create_token(engine, "reader", ["read"])

@@ -69,8 +69,14 @@ class ParquetFile:
         """Begin a file with these columns."""
         self.schema = schema
         # Readers shall not see which texts were numbers here.
-        listed = [field.name for field in schema if field.type != pa.float64() and field.name not in DISTINCT_TEXTS]
-        self.writer = pq.ParquetWriter(file, schema, compression="zstd", store_schema=False, use_dictionary=listed)
+        whole = [field.name for field in schema if field.type == pa.int64()]
+        others = {*DISTINCT_TEXTS, *whole}
+        listed = [field.name for field in schema if field.type != pa.float64() and field.name not in others]
+        # Numbers of rows and times follow each other: their differences take a quarter of the space.
+        encoding = dict.fromkeys(whole, "DELTA_BINARY_PACKED")
+        self.writer = pq.ParquetWriter(
+            file, schema, compression="zstd", store_schema=False, use_dictionary=listed, column_encoding=encoding
+        )
         self.digest = hashlib.sha256()
         self.rows = self.groups = 0
         self._parts: list[Any] = []
