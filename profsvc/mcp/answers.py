@@ -153,7 +153,7 @@ def _counters(evidence: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _lines(target: "LocalStore | Client", run_id: int, launch_id: int) -> list[Answer] | str:
-    """Return the source lines with most samples, or why there are none."""
+    """Return the source lines that cost most time, or why there are none."""
     try:
         view = target.source(run_id, f"id:{launch_id}", limit=MAX_LINES)
     except NotFoundError:
@@ -165,6 +165,7 @@ def _lines(target: "LocalStore | Client", run_id: int, launch_id: int) -> list[A
             "text": (row["source_text"] or "").strip(),
             "samples_percent": None if row["samples_fraction"] is None else 100 * row["samples_fraction"],
             "main_stall": row["main_stall"],
+            "time_caused_percent": None if row["time_fraction"] is None else 100 * row["time_fraction"],
         }
         for row in view["lines"]
     ]

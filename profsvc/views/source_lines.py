@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
+from profsvc.analysis.source_code.line_times import line_times
 from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels
 from profsvc.store.schema.source import COUNTS
@@ -21,7 +22,7 @@ MAX_OTHERS = 100
 SELECTED = "Selected"
 EXPORT = "ncu -i REPORT.ncu-rep --csv --page source --print-source cuda,sass > source.csv"
 _PLACE = ("line_id", "kind", "file", "source_line", "source_text")
-_OWN = ("address", "opcode", "sass", "repeated", "access_operation", "address_space")
+_OWN = ("address", "opcode", "sass", "repeated", "access_operation", "address_space", "access_size")
 _SHOWN = ("samples_fraction", "main_stall", "threads_per_instruction", *COUNTS)
 
 Row = dict[str, Any]
@@ -29,11 +30,12 @@ Row = dict[str, Any]
 
 @store.snapshot
 def source_lines(engine: "Engine", run_name: str | int, kernel: str = "", limit: int | None = LINES) -> Row:
-    """Return the source lines of a launch with most samples, each with its instructions.
+    """Return the source lines of a launch that cost most time, each with its instructions.
 
     ``kernel`` is a launch number, ``id:`` and a launch_id, or a name or part of it; of several launches the one with
-    most samples is shown and ``others`` lists the rest. Lines are ordered by samples, most first. Without line
-    information every instruction is a line.
+    most samples is shown and ``others`` lists the rest. Lines are ordered by ``time_fraction``, the share of the time
+    that they cause (see `profsvc.analysis.source_code.line_times`), or by samples where machine code or samples are
+    missing. Without line information every instruction is a line.
     """
     run_id = store.find_run(engine, run_name)
     info = store.parse_json_columns("v1_runs", store.select(engine, "v1_runs", run_id=run_id))[0]
@@ -103,7 +105,32 @@ def _lines(engine: "Engine", run_id: int, launch: Row) -> list[Row]:
         line["sass_text"] = line["sass"]  # of an instruction without a source line
         own = of_line.get((line["file"], line["source_line"]), []) if line["kind"] == "line" else []
         line["sass"] = [{name: row[name] for name in ("line_id", *_OWN, *_SHOWN)} for row in own]
-    return sorted(lines, key=lambda row: (-(row["samples"] or 0), row["file"] or "", row["source_line"] or 0))
+    times = _times(engine, run_id, launch["launch_id"], instructions)
+    for line in lines:
+        place = line["file"], line["source_line"]
+        line["time_fraction"] = times.get(place, 0.0) if times and line["kind"] == "line" else None
+    return sorted(
+        lines,
+        key=lambda row: (
+            -(row["time_fraction"] or 0),
+            -(row["samples"] or 0),
+            row["file"] or "",
+            row["source_line"] or 0,
+        ),
+    )
+
+
+def _times(
+    engine: "Engine", run_id: int, launch_id: int | None, instructions: Sequence[Row]
+) -> dict[tuple[str | None, int | None], float]:
+    """Return the share of the time that each line causes, by file and line; empty without machine code of lines."""
+    places = {row["address"]: row for row in reversed(instructions) if row["sass"] and not row["repeated"]}
+    if all(row["source_line"] is None for row in places.values()):
+        return {}
+    rows = sorted(places.values(), key=lambda row: int(row["address"], 16))
+    stalls = store.stalls_of_lines(engine, [row["line_id"] for row in rows])
+    causes = [] if launch_id is None else store.launch_rows(engine, "v1_causes", run_id, [launch_id])
+    return line_times([row | {"stalls": stalls.get(row["line_id"], {})} for row in rows], causes)
 
 
 def _sum(rows: Sequence[Row], launch: Row) -> Row:

@@ -113,40 +113,31 @@ def test_a_run_without_source_says_how_to_make_it(engine: Engine) -> None:
         source_lines(engine, "r", "saxpy")
 
 
-def test_the_flawed_line_leads_in_kernels_that_the_view_was_not_designed_on(engine: Engine) -> None:
-    """One label of the second set is about barriers, while its samples lie on the lines between them."""
-    second = ROOT / "fixtures" / "flaws_second"
-    with (second / "ncu_source.csv.gz").open("rb") as stream:
-        pipeline.ingest(engine, stream, "ncu_source.csv.gz", store.RunInfo(name="second"))
-    with (second / "lines.csv").open(encoding="utf-8", newline="") as file:
-        labels = {row["launch"]: {int(line) for line in row["lines"].split()} for row in csv.DictReader(file)}
-    leading = {
-        launch: {row["source_line"] for row in source_lines(engine, "second", launch)["lines"][:2]} for launch in labels
-    }
-    assert [launch for launch, lines in labels.items() if not lines & leading[launch]] == ["46"]
-
-
-# Their wait is sampled where the value is used or at the next barrier, or the compiler moved it to another line.
+# Lines that lead in neither place: what an inlined function or an unrolled loop costs has the line of another place.
 NOT_LEADING = {
-    "auctions", "bucket_starts", "calibrated_frames", "embossed", "emitted_fragments", "energies_by_kind", "farthest_3",
-    "quarter_turn_2", "servers", "spectra", "spending", "tridiagonals",
-}  # fmt: skip
+    "second": set(),
+    "fifth": {"four_bits", "globe", "planes", "scores"},
+    "sixth": {"antennas", "bodies_near", "eight_bit_tiles", "names", "volatilities"},
+    "seventh": {"embossed", "emitted_fragments", "energies_by_kind", "farthest_3", "wall_cells"},
+}
 
 
-def test_the_flawed_line_leads_in_most_kernels_of_the_seventh_set(engine: Engine) -> None:
-    """When it was scored, unseen, it was one of the first two lines of 38 of 50 kernels."""
-    seventh = ROOT / "fixtures" / "flaws_seventh"
-    with (seventh / "ncu_source.csv.gz").open("rb") as stream:
-        pipeline.ingest(engine, stream, "ncu_source.csv.gz", store.RunInfo(name="seventh"))
+@pytest.mark.parametrize(("name", "labelled"), [("second", 17), ("fifth", 34), ("sixth", 39), ("seventh", 50)])
+def test_the_flawed_line_leads_in_most_kernels_of_the_later_sets(engine: Engine, name: str, labelled: int) -> None:
+    """All sets were in sight when the view was designed; before, unseen, 38 of the 50 of the seventh led."""
+    folder = ROOT / "fixtures" / f"flaws_{name}"
+    for file in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz"):
+        with (folder / file).open("rb") as stream:
+            pipeline.ingest(engine, stream, file, store.RunInfo(name=name))
     cases, labels = (
-        list(csv.DictReader((seventh / name).read_text(encoding="utf-8").splitlines()))
-        for name in ("cases.csv", "lines.csv")
+        list(csv.DictReader((folder / table).read_text(encoding="utf-8").splitlines()))
+        for table in ("cases.csv", "lines.csv")
     )
     counted = [row for row in labels if cases[int(row["launch"])]["set"] != "excluded"]
     leading = {
         cases[int(row["launch"])]["work"]: {int(line) for line in row["lines"].split()}
-        & {one["source_line"] for one in source_lines(engine, "seventh", row["launch"])["lines"][:2]}
+        & {one["source_line"] for one in source_lines(engine, name, row["launch"])["lines"][:2]}
         for row in counted
     }
-    assert len(leading) == 50
-    assert {work for work, lines in leading.items() if not lines} <= NOT_LEADING
+    assert len(leading) == labelled
+    assert {work for work, lines in leading.items() if not lines} <= NOT_LEADING[name]

@@ -1,4 +1,4 @@
-"""The source of a launch as text for a terminal: the lines with most samples, then source beside SASS."""
+"""The source of a launch as text for a terminal: the lines that cost most time, then source beside SASS."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
@@ -13,6 +13,8 @@ TOP_LINES = 5
 TOP_INSTRUCTIONS = 3
 MAX_OTHERS = 10
 TAB_WIDTH = 4
+LEAST_DIFFERENCE = 0.01
+"""From this on what a line causes, as a share of the time, stands beside its samples."""
 COLUMNS = ("samples", "stall", "instructions", "where", "source and SASS")
 
 
@@ -28,7 +30,7 @@ def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[s
     unmatched = f"; launch unknown: {launch['reason']}" if launch["reason"] else ""
     yield f"   {samples}{unmatched}"
     for line in lines[:TOP_LINES]:
-        if line["samples"]:
+        if line["samples"] or line.get("time_fraction"):
             yield f"   {summary(line)}"
     yield ""
     rows = [row for line in sorted(lines, key=_by_line) for row in _rows(line, every)]
@@ -48,16 +50,23 @@ def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[s
 
 
 def summary(line: Row) -> str:
-    """Return a line with its share of the samples and its main stall reason as a sentence.
+    """Return a line with its share of the samples, its main stall reason, and what it causes, as a sentence.
 
     >>> summary({"file": "/src/a.cu", "source_line": 45, "address": None, "samples_fraction": 0.92,
     ...          "main_stall": "Long Scoreboard", "samples": 92})
     'a.cu line 45: 92.0 % of the samples, Long Scoreboard'
+    >>> summary({"file": "/src/a.cu", "source_line": 44, "address": None, "samples_fraction": 0.01,
+    ...          "main_stall": "Wait", "samples": 1, "time_fraction": 0.92})
+    'a.cu line 44: 1.0 % of the samples, Wait; it causes 92.0 % of the time'
     """
     share = f"{line['samples']} samples"
     if line["samples_fraction"] is not None:
         share = f"{100 * line['samples_fraction']:.1f} % of the samples"
-    return f"{_place(line)}: {', '.join(part for part in (share, line['main_stall']) if part)}"
+    caused = line.get("time_fraction")
+    # Waits for what a line loads, or for its barrier, are sampled on other lines.
+    has_more = caused is not None and abs(caused - (line["samples_fraction"] or 0.0)) >= LEAST_DIFFERENCE
+    told = f"; it causes {100 * caused:.1f} % of the time" if has_more else ""
+    return f"{_place(line)}: {', '.join(part for part in (share, line['main_stall']) if part)}{told}"
 
 
 def _place(line: Row) -> str:

@@ -183,11 +183,12 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
 
 
 def _source(engine: Engine, run_id: int, launch_id: int | None) -> dict[str, Any] | None:
-    """Return the source line of a launch with most samples; None without a source page, empty without samples."""
+    """Return the source line that costs a launch most time; None without a source page, empty without samples."""
     if launch_id is None or not store.has_source(engine, launch_id):
         return None
     lines = source_view.source_lines(engine, run_id, f"id:{launch_id}", 1)["lines"]
-    return {"place": summary(lines[0]), "text": lines[0]["source_text"] or ""} if lines and lines[0]["samples"] else {}
+    told = [one for one in lines if one["samples"] or one["time_fraction"]]
+    return {"place": summary(told[0]), "text": told[0]["source_text"] or ""} if told else {}
 
 
 def _unit_powers(engine: Engine, run_id: int, launch: Row) -> dict[str, Any] | None:

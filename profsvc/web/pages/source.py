@@ -35,6 +35,7 @@ def _number(name: str, title: str, kind: str = "number") -> Column:
 
 COLUMNS = (
     _number("samples_fraction", "samples", "part"),
+    Column("time_fraction", "time caused", "part"),
     Column("main_stall", "stall reason"),
     Column("place", "line"),
     Column("text", "source and SASS", "name", width=160),
@@ -78,7 +79,8 @@ def _source_page(request: Request, run_id: int, kernel: str | None) -> Response:
     )
     return page(
         request, "source.html", f"Source: {launch['kernel_short']}", links=links, run=view["run"], launch=launch,
-        top=[summary(line) for line in lines[:TOP_LINES] if line["samples"]], rows=rows, every=every,
+        top=[summary(line) for line in lines[:TOP_LINES] if line["samples"] or line["time_fraction"]],
+        rows=rows, every=every,
         columns=nonempty_columns(COLUMNS, rows, ("samples_fraction", "text")),
         hidden_lines=view["lines_in_all"] - len(lines), hidden_instructions=left_out,
         others=[one | {"run_id": run_id} for one in view["others"]], other_columns=OTHER_COLUMNS,
@@ -108,7 +110,8 @@ def _table_rows(lines: list[dict[str, Any]], run_id: int, most: int) -> tuple[li
         rows.append(line | {"run_id": run_id, "place": place or line["address"], "text": text})
         shown = line["sass"][:most]
         left_out += len(line["sass"]) - len(shown)
-        rows += [row | {"run_id": run_id, "place": row["address"], "text": row["sass"]} for row in shown]
+        own = {"run_id": run_id, "time_fraction": None}
+        rows += [row | own | {"place": row["address"], "text": row["sass"]} for row in shown]
     return rows, left_out
 
 

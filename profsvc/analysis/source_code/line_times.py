@@ -1,0 +1,169 @@
+"""The share of the time of a launch that each source line causes.
+
+Samples show where a warp waits: at the use of a value, or behind a barrier. The line to change is another: the load,
+the barrier, the call of a subroutine or of a function of the toolkit. So waits are moved to the instruction that is
+waited for, instructions to the line that called them, and the saving of each cause to the instructions that it lies on.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from profsvc.analysis.source_code.registers import Operands, jumps, operands, producers
+from profsvc.specs.line_evidence import LONG, SHORT, line_evidence, scoreboards
+
+Line = tuple[str | None, int | None]
+SCOREBOARD_STALLS = {"Long Scoreboard": LONG, "Short Scoreboard": SHORT}
+QUEUES = {"LG Throttle": LONG, "Tex Throttle": LONG, "MIO Throttle": SHORT}
+"""Stall reasons of instructions that wait for a place in the queue of a unit, by the scoreboard of its results."""
+FIXED = ("Wait", "Math Pipe Throttle", "Branch Resolving", "Dispatch Stall")
+BARRIER, NO_INSTRUCTION = "Barrier", "No Instruction"
+MOVED = (*SCOREBOARD_STALLS, *QUEUES, BARRIER)
+# A barrier stands so few instructions before the one at which its warps are sampled.
+MAX_BARRIER_DISTANCE = 80
+# Headers of the toolkit, whatever its version and place.
+TOOLKIT = re.compile(r"/cuda[^/]*/(?:.*/)?include/", re.IGNORECASE)
+NARROW = ("8", "16")
+Row = Mapping[str, Any]
+
+
+def line_times(instructions: Sequence[Row], causes: Sequence[Row]) -> dict[Line, float]:
+    """Return the share of the time that each line causes; they add up to 1. Empty without samples.
+
+    ``instructions`` have ``address, sass, file, source_line``, the counts of ``v1_source_lines`` and ``stalls``, the
+    samples per stall reason, in the order of their addresses. ``causes`` are rows with ``cause`` and
+    ``saving_fraction``. What no cause with lines saves is divided by samples.
+    """
+    code = _Code(instructions)
+    samples = sum(code.time)
+    if not samples > 0:
+        return {}
+    every, left = [0.0] * len(instructions), 1.0
+    for row in causes:
+        saving, found = row["saving_fraction"] or 0.0, code.of_cause(row["cause"])
+        if (whole := sum(found)) > 0 and saving > 0:
+            every = [one + saving * part / whole for one, part in zip(every, found, strict=True)]
+            left -= saving
+    every = [one + max(left, 0.0) * own / samples for one, own in zip(every, code.time, strict=True)]
+    whole = sum(every)
+    total: dict[Line, float] = {}
+    for share, lines in zip(every, code.lines(), strict=True):
+        for line, part in lines.items():
+            total[line] = total.get(line, 0.0) + share / whole * part
+    return total
+
+
+class _Code:
+    """Instructions with their samples and counts, and the waits at what is waited for."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.code = [operands(row["sass"]) for row in rows]
+        self.jumps = list(jumps([row["sass"] for row in rows], [row["address"] for row in rows]))
+        none = [0.0] * len(rows)
+        self.waits, self.tile, self.barrier = {LONG: [*none], SHORT: [*none]}, [*none], [*none]
+        loops = [(target, place) for name, place, target in self.jumps if name == "BRA" and target <= place]
+        by_board = {one: frozenset(k for k, v in scoreboards().items() if v == one) for one in (LONG, SHORT)}
+        for place, row in enumerate(rows):
+            for reason, samples in row["stalls"].items():
+                if board := SCOREBOARD_STALLS.get(reason):
+                    found = producers(self.code, loops, place, by_board[board]) or [place]
+                    for one in found:
+                        self.waits[board][one] += samples / len(found)
+                        if board == LONG and self.code[place].opcode == "STS":
+                            self.tile[one] += samples / len(found)
+                elif board := QUEUES.get(reason):
+                    self.waits[board][place] += samples
+                elif reason == BARRIER:
+                    self.barrier[_barrier_before(self.code, place)] += samples
+        own = [max((row["samples"] or 0) - _stalled(row, *MOVED), 0) for row in rows]
+        parts = (own, self.waits[LONG], self.waits[SHORT], self.barrier)
+        self.time = [sum(each) for each in zip(*parts, strict=True)]
+
+    def of_cause(self, cause: str) -> list[float]:
+        """What tells the instructions of a cause; empty for one that lies on no line."""
+        if (evidence := line_evidence().get(cause)) is None:
+            return []
+        found = self._counted(evidence.counts)
+        is_own = [not evidence.opcodes or one.opcode in evidence.opcodes for one in self.code]
+        return [max(count, 0.0) if own else 0.0 for count, own in zip(found, is_own, strict=True)]
+
+    def _counted(self, kind: str) -> list[float]:
+        of_instruction = {
+            "indexed_waits": [
+                time * any(name.startswith("R") for name in one.read)
+                for time, one in zip(self.time, self.code, strict=True)
+            ],
+            "memory_waits": self.waits[LONG],
+            "tile_waits": self.tile,
+            "barrier_waits": self.barrier,
+        }
+        if kind == "result_waits":
+            return [short + _stalled(row, *FIXED) for short, row in zip(self.waits[SHORT], self.rows, strict=True)]
+        return of_instruction[kind] if kind in of_instruction else [_count(row, kind) for row in self.rows]
+
+    def lines(self) -> list[dict[Line, float]]:
+        """Return the lines of each instruction, with its part of each: of subroutines the lines that call them."""
+        own = list(self._called())
+        found = [{line: 1.0} for line in own]
+        callers: dict[int, list[int]] = {}
+        for name, place, target in self.jumps:
+            if name == "CALL":
+                callers.setdefault(target, []).append(place)
+        starts = sorted(callers)
+        for start, end in zip(starts, [*starts, len(self.rows)][1:], strict=True):
+            calls = [place for place in callers[start] if place < starts[0]] or callers[start]
+            executed = [self.rows[place]["instructions"] or 0 for place in calls]
+            if whole := sum(executed):
+                parts: dict[Line, float] = {}
+                for place, times in zip(calls, executed, strict=True):
+                    parts[own[place]] = parts.get(own[place], 0.0) + times / whole
+                found[start:end] = [parts] * (end - start)
+        return found
+
+    def _called(self) -> Iterator[Line]:
+        """Yield the line of each instruction; of one in a header of the toolkit, that of the user's code before it.
+
+        That is where the registers that it reads were written, or else the instruction before.
+        """
+        lines = [(row["file"], row["source_line"]) for row in self.rows]
+        own = [line is not None and not TOOLKIT.search(file or "") for file, line in lines]
+        written: dict[str, int] = {}
+        last = None
+        for place, code in enumerate(self.code):
+            if own[place]:
+                yield lines[place]
+                last = place
+            else:
+                before = [written[name] for name in code.read if name in written]
+                known = [one for one in before if own[one] and self.code[one].opcode not in ("LDC", "S2R", "ULDC")]
+                found = max(known, default=last)
+                yield lines[place] if found is None else lines[found]
+            written |= dict.fromkeys(code.written, place)
+
+
+def _stalled(row: Row, *reasons: str) -> int:
+    return sum(row["stalls"].get(one, 0) for one in reasons)
+
+
+def _count(row: Row, kind: str) -> float:
+    """Return what one instruction counts as evidence of a kind."""
+    names = ("instructions", "thread_instructions", "thread_instructions_on")
+    instructions, threads, on = (row[name] or 0 for name in names)
+    counts = {
+        "threads": on,
+        "excess_sectors": (row["l2_sectors"] or 0) - (row["ideal_l2_sectors"] or 0),
+        "excess_wavefronts": (row["shared_wavefronts"] or 0) - (row["ideal_shared_wavefronts"] or 0),
+        "narrow": instructions * (row["access_size"] in NARROW),
+        "lanes_off": 32 * instructions - threads,
+        "predicated_off": threads - on,
+        "alone": (row["samples"] or 0) * (instructions > 0 and threads == instructions),
+        "no_instruction": _stalled(row, NO_INSTRUCTION),
+    }
+    return float(counts[kind])
+
+
+def _barrier_before(code: Sequence[Operands], place: int) -> int:
+    """Return the place of the barrier behind which the instruction at ``place`` stands; itself if there is none."""
+    before = range(place, max(-1, place - MAX_BARRIER_DISTANCE), -1)
+    return next((one for one in before if code[one].opcode == "BAR"), place)

@@ -1,0 +1,50 @@
+"""Which instructions of a launch a cause lies on, and which instructions others wait for."""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from profsvc.errors import DomainError
+from profsvc.specs.causes import causes
+from profsvc.specs.table_files import rows_of
+
+FILE, SCOREBOARDS = "line_evidence.csv", "scoreboards.csv"
+COUNTS = (
+    "threads", "excess_sectors", "excess_wavefronts", "narrow", "lanes_off", "predicated_off", "alone",
+    "indexed_waits", "memory_waits", "tile_waits", "result_waits", "barrier_waits", "no_instruction",
+)  # fmt: skip
+LONG, SHORT = "long", "short"
+
+
+class LineEvidence(NamedTuple):
+    """What tells the instructions of a cause: one of `COUNTS`, of these opcodes without modifiers, or of all."""
+
+    counts: str
+    opcodes: frozenset[str]
+
+
+@cache
+def line_evidence() -> Mapping[str, LineEvidence]:
+    """Return the evidence of each cause that lies on lines.
+
+    >>> line_evidence()["barriers"].counts
+    'barrier_waits'
+    """
+    found = {}
+    for row in rows_of(FILE, ("cause", "counts", "opcodes")):
+        if row["cause"] not in causes():
+            raise DomainError(f"{FILE}: no cause {row['cause']!r}")
+        found[row["cause"]] = LineEvidence(row.one_of("counts", COUNTS), frozenset(row["opcodes"].split()))
+    return MappingProxyType(found)
+
+
+@cache
+def scoreboards() -> Mapping[str, str]:
+    """Return the scoreboard that each opcode of variable latency sets: long for memory off the chip, else short.
+
+    >>> scoreboards()["LDG"], scoreboards()["LDS"]
+    ('long', 'short')
+    """
+    rows = rows_of(SCOREBOARDS, ("opcode", "scoreboard"))
+    return MappingProxyType({row["opcode"]: row.one_of("scoreboard", (LONG, SHORT)) for row in rows})

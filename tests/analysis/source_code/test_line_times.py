@@ -1,0 +1,79 @@
+"""The time that lines cause: waits at what is waited for, calls at the calling line, savings at their instructions."""
+
+from typing import Any
+
+import pytest
+
+from profsvc.analysis.source_code.line_times import line_times
+from profsvc.specs.causes import causes
+from profsvc.specs.line_evidence import line_evidence
+
+HEADER = "/usr/local/cuda/targets/x86_64-linux/include/sm_20_atomic_functions.hpp"
+COUNTS = (
+    "l2_sectors", "ideal_l2_sectors", "shared_wavefronts", "ideal_shared_wavefronts", "thread_instructions",
+    "thread_instructions_on",
+)  # fmt: skip
+
+
+def row(place: int, line: int, sass: str, file: str = "a.cu", **values: Any) -> dict[str, Any]:
+    stalls = {name: values.pop(name) for name in list(values) if name[0].isupper()}
+    named = {name.replace("_", " "): samples for name, samples in stalls.items()}
+    blank = dict.fromkeys((*COUNTS, "access_size"))
+    return blank | {
+        "address": f"0x{0x100 + 0x10 * place:x}", "file": file, "source_line": line, "sass": sass, "instructions": 10,
+        "samples": sum(stalls.values()), "stalls": named,
+    } | values  # fmt: skip
+
+
+def test_waits_count_for_the_load_and_the_barrier() -> None:
+    code = [
+        row(0, 1, "LDG.E R4, [R2.64]", Wait=5),
+        row(1, 2, "FADD R5, R4, R5", Long_Scoreboard=60),
+        row(2, 3, "BAR.SYNC 0x0", Wait=5),
+        row(3, 4, "MOV R6, R7", Barrier=30),
+    ]
+    assert line_times(code, []) == pytest.approx({("a.cu", 1): 0.65, ("a.cu", 2): 0, ("a.cu", 3): 0.35, ("a.cu", 4): 0})
+
+
+def test_a_saving_is_of_the_instructions_that_its_cause_lies_on() -> None:
+    code = [
+        row(0, 1, "LDS R4, [R2]", shared_wavefronts=320, ideal_shared_wavefronts=10, Wait=1),
+        row(1, 2, "FADD R5, R4, R5", Wait=99),
+    ]
+    conflicts = {"cause": "bank_conflicts", "saving_fraction": 0.8}
+    assert line_times(code, [conflicts])["a.cu", 1] == pytest.approx(0.8 + 0.2 * 0.01)
+    # None of these instructions is divergent: what divergence saves lies on no line that is known.
+    assert line_times(code, [{"cause": "uncoalesced_loads", "saving_fraction": 0.8}])["a.cu", 1] == pytest.approx(0.01)
+
+
+def test_the_toolkit_counts_for_the_line_that_wrote_its_operands_and_a_subroutine_for_its_calls() -> None:
+    atomic = [
+        row(0, 7, "IMAD.WIDE R2, R3, 0x4, R4", Wait=1),
+        row(1, 8, "MOV R9, R8", Wait=1),
+        row(2, 107, "RED.E.ADD [R2.64], R5", HEADER, Wait=98),
+    ]
+    assert line_times(atomic, []) == pytest.approx({("a.cu", 7): 0.99, ("a.cu", 8): 0.01})
+    division = [
+        row(0, 5, "CALL.REL.NOINC 0x130", instructions=30),
+        row(1, 6, "CALL.REL.NOINC 0x130", instructions=10),
+        row(2, 6, "EXIT"),
+        row(3, 1, "MUFU.RCP R4, R5", Wait=80),
+        row(4, 1, "RET.REL R2", Wait=20),
+    ]
+    assert line_times(division, []) == pytest.approx({("a.cu", 5): 0.75, ("a.cu", 6): 0.25})
+
+
+def test_a_header_of_the_user_is_code_of_the_user() -> None:
+    code = [row(0, 7, "MOV R2, R3", Wait=1), row(1, 20, "FADD R2, R2, R2", "/home/me/include/sums.cuh", Wait=3)]
+    assert line_times(code, [])["/home/me/include/sums.cuh", 20] == pytest.approx(0.75)
+
+
+def test_without_samples_no_line_has_a_time() -> None:
+    assert line_times([row(0, 1, "EXIT")], []) == {}
+
+
+def test_each_flaw_that_lies_on_a_line_has_its_evidence() -> None:
+    whole_launch = {
+        "grid_too_small", "tail_wave", "sm_imbalance", "warp_imbalance", "partly_filled_warps", "launch_overhead",
+    }  # fmt: skip
+    assert set(line_evidence()) == {one.name for one in causes().values() if one.kind == "flaw"} - whole_launch
