@@ -6,6 +6,7 @@ from .analyze import (
     model_results as model_results,
     run_results as run_results,
 )
+from .counters.by_code import with_machine_code as with_machine_code
 from .counters.by_opcode import with_source_page as with_source_page
 from .counters.device_attributes import fill_from_session as fill_from_session
 from .counters.from_metrics import (

@@ -110,6 +110,9 @@ def _counters(
                 if tool == "ncu" and some["compute_capability"].iloc[0] == CLASSES_CAPABILITY:
                     executed = store.executed_by_opcode(engine, some["first_id"].tolist())
                     merged = analysis.with_source_page(merged, executed)
+                    if not executed.empty:
+                        code = store.machine_code(engine, some["first_id"].tolist())
+                        merged = analysis.with_machine_code(merged, code)
                 yield *merged, tool, kept
                 begin += size
                 # Launches of a trace have few metrics or none: then many of them take no more memory.

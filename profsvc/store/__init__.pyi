@@ -181,6 +181,7 @@ from .queries.run_list import (
 )
 from .queries.source_lines import (
     executed_by_opcode as executed_by_opcode,
+    machine_code as machine_code,
     has_source as has_source,
     launches_with_source as launches_with_source,
     stalls_of_lines as stalls_of_lines,

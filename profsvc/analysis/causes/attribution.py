@@ -39,8 +39,13 @@ def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
         "tail_wave": budget.idle.tail,
         "sm_imbalance": budget.idle.imbalance,
     }
-    on_chip, queued = on_chip_causes(budget)
-    for parts in (issue_causes(budget), on_chip, global_memory_causes(budget, queued), barrier_causes(budget)):
+    on_chip, queued, behind_conflicts = on_chip_causes(budget)
+    for parts in (
+        issue_causes(budget),
+        on_chip,
+        global_memory_causes(budget, queued),
+        barrier_causes(budget, behind_conflicts),
+    ):
         for name, share in parts.items():
             total[name] = total.get(name, np.zeros(len(counters))) + share
     table = pd.DataFrame(total, budget.c.index)

@@ -94,14 +94,16 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
 
 
 @np.errstate(all="ignore")
-def barrier_causes(budget: TimeBudget) -> dict[str, Array]:
+def barrier_causes(budget: TimeBudget, behind_conflicts: Array) -> dict[str, Array]:
     """Causes of waits at barriers: too many of them, one thread that works alone, or warps of unequal work.
+
+    ``behind_conflicts`` is the part of the waits that belongs to bank conflicts.
 
     Warps of equal work that take turns at their scheduler arrive one after the other: the mean of them waits no longer
     than it works. What they wait beyond that, they wait for longer ones.
     """
     c, of = budget.c, budget.of_class
-    wait = budget.stall["barrier"]
+    wait = budget.stall["barrier"] - behind_conflicts
     lone = c["inst_lone_warp"] / c["inst_executed_warp"]
     alone = np.where(np.where(np.isnan(lone), 1 - budget.lanes, lone) > 1 - ALONE_BELOW, 1.0, 0.0)
     per_warp = of["misc"] * np.nan_to_num(c["inst_per_warp"])

@@ -16,6 +16,7 @@ from profsvc.analysis.potential.avoidable_work import (
     POSSIBLE,
     conversions,
     has_listed_places,
+    loaded_by_several_blocks,
     narrow_share,
     reloaded_share,
     repeated_steps,
@@ -23,6 +24,7 @@ from profsvc.analysis.potential.avoidable_work import (
     unrelated_places,
     unused_of_l2_loads,
 )
+from profsvc.analysis.potential.latency import HITS, LATENCIES, unloaded_latency
 from profsvc.analysis.potential.matrix_products import instructions_of_type, repeated_share
 from profsvc.analysis.potential.useful_time import has_copies_without_size
 from profsvc.formulas.performance.lost_time import wait_parts
@@ -32,16 +34,17 @@ WORD_BYTES = 4
 WIDEST_BYTES = 16 * 32
 # Share of their peaks that DRAM and the sector port of L2 sustain under a copy.
 DRAM_SUSTAINED, L2_SUSTAINED = 0.92, 0.6
-# Cycles that a single load takes to L1, to L2 and to DRAM.
-LATENCIES = (40.0, 270.0, 700.0)
 # A load crosses the interconnect twice, with its request and its data, a store once.
-HITS = ("global_load_l1_hit_fraction", "l2_hit_fraction")
 CROSSINGS = {"load": 2.0, "store": 1.0}
 
 
 @np.errstate(all="ignore")
-def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
-    """Return the shares of the time that causes of waits for the on-chip queue take, and what global memory has."""
+def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
+    """Return the shares of the time that causes of waits for the on-chip queue take, and what global memory has.
+
+    The last is the part of the waits at barriers in which warps wait for others that stand in line for conflicting
+    banks.
+    """
     c, stall = budget.c, budget.stall
     cycles = c["sm_elapsed_cycles_sum"]
     wait = stall["mio_throttle"] + stall["short_scoreboard"]
@@ -65,9 +68,13 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
     converted = share_of(conversions(c) / 32 / budget.on, special_unit_warps(c))
     doubles = instructions_of_type(c, "fp64") > 0
     function = wait_parts(wait * of_special, special, converted)
+    conflicting = (shared.waste + shared.latency * conflicts) * (1 - contended)
+    # Without them other units are the limit: the launch takes as long as its busiest other unit: no less is saved.
+    least = wavefronts - np.fmax(wavefronts * (1 - conflicts), np.fmax(budget.issued, np.fmax(*_shared_units(c))))
+    at_barriers = np.fmin(np.clip(pipe * least * (1 - contended) - conflicting, 0, None), stall["barrier"])
     shares = {
         "contended_shared_atomics": wait * of_shared * contended,
-        "bank_conflicts": (shared.waste + shared.latency * conflicts) * (1 - contended),
+        "bank_conflicts": conflicting + at_barriers,
         "shared_memory_limit": shared.useful * (1 - contended),
         "type_conversions": np.where(doubles, 0.0, function.waste),
         "accidental_double": np.where(doubles, function.waste, 0.0),
@@ -75,7 +82,7 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array]:
         "arithmetic_limit": function.useful,
         "dependent_instructions": shared.latency * (1 - conflicts) * (1 - contended) + function.latency,
     }
-    return shares, wait * (1 - of_shared - of_special - of_constants)
+    return shares, wait * (1 - of_shared - of_special - of_constants), at_barriers
 
 
 @np.errstate(all="ignore")
@@ -85,8 +92,7 @@ def utilization(c: Counts) -> tuple[Array, Array]:
     The pipe of L1 serves shared memory as well: where a load takes no longer than a single one, it does not queue
     before that pipe.
     """
-    dram = np.nan_to_num(c["dram_throughput_fraction"]) / DRAM_SUSTAINED
-    l2 = np.fmax(np.nan_to_num(c["l2_utilization_fraction"]) / L2_SUSTAINED, np.nan_to_num(c["sol_l2_fraction"]))
+    dram, l2 = _shared_units(c)
     l1 = np.nan_to_num(c["sol_l1_fraction"])
     queue = 1 - unloaded_latency(c) / c["lsu_latency_global_cycles"]
     queued = np.fmin(l1, np.where(np.isnan(queue), 1.0, np.clip(queue, 0, 1)))
@@ -94,10 +100,10 @@ def utilization(c: Counts) -> tuple[Array, Array]:
 
 
 @np.errstate(all="ignore")
-def unloaded_latency(c: Counts) -> Array:
-    """Cycles that a load takes if no other is under way, by where it hits."""
-    l1, l2 = (share_of(c[name], 1.0) for name in HITS)
-    return l1 * LATENCIES[0] + (1 - l1) * (l2 * LATENCIES[1] + (1 - l2) * LATENCIES[2])
+def _shared_units(c: Counts) -> tuple[Array, Array]:
+    """Share of the time in which DRAM and L2 were busy, of what they sustain."""
+    l2 = np.fmax(np.nan_to_num(c["l2_utilization_fraction"]) / L2_SUSTAINED, np.nan_to_num(c["sol_l2_fraction"]))
+    return np.nan_to_num(c["dram_throughput_fraction"]) / DRAM_SUSTAINED, l2
 
 
 @np.errstate(all="ignore")
@@ -183,6 +189,8 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
     repeats, reloads = in_l1 * repeated_share(c), reloaded_share(c, budget.sms)
     repeated = parts.useful * np.fmax(repeats, reloads) * (1 - of_dram)
+    # What DRAM brings again for other blocks, another order of the blocks would find in L2.
+    reordered = parts.useful * of_dram * loaded_by_several_blocks(c)
     queued = share_of(stall["lg_throttle"], np.asarray(sum(stall[name] for name in GLOBAL_STALLS)))
     moved = budget.count("global_load_bytes_requested", "global_store_bytes_requested")
     narrow = 1 - share_of(moved, WIDEST_BYTES * budget.count("global_load_inst_warp", "global_store_inst_warp"))
@@ -201,6 +209,15 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     # A block keeps the slots of warps that are done until its last warp is.
     early, between, ended_blocks = empty_slots(c)
     ended, latency = latency * early, latency * (1 - early)
+    staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
+    # Devices before 8.0 have no such copies, and no tool counts any for them.
+    uncopied = (c["global_ldgsts_inst_warp"] == 0) & (budget.count("tma_load_inst_warp") == 0)
+    is_staged = uncopied & (staged > 0.5)
+    # What a store to shared memory waits for could be under way while the step before is computed, and no longer.
+    tile = latency * np.nan_to_num(c["stall_tile_fraction"])
+    computed = np.clip(budget.active - np.asarray(sum(stall[name] for name in GLOBAL_STALLS)), 0, 1)
+    ahead = np.where(is_staged, np.fmin(tile, computed) * repeated_steps(c), 0.0)
+    latency = latency - ahead
     # By Little's law the bytes under way are too few by the factor that the busiest unit idles. Words instead of bytes
     # make up for some of it, more warps for some, more loads of each warp for the rest.
     lacking = np.log(1 / np.clip(busy, 1e-3, 0.999))
@@ -209,12 +226,8 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     gaps, shorter = np.log(1 / (1 - between)), np.log(1 / (1 - ended_blocks))
     needed = np.fmax(lacking, short + warps + gaps + shorter)
     words, few_warps, gaps, shorter = (latency * share_of(part, needed) for part in (short, warps, gaps, shorter))
-    staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
-    # Devices before 8.0 have no such copies, and no tool counts any for them.
-    uncopied = (c["global_ldgsts_inst_warp"] == 0) & (budget.count("tma_load_inst_warp") == 0)
-    staged = np.where(uncopied & (staged > 0.5), 1.0, 0.0)
     # A copy runs ahead of the next step; a block that loads a tile once has none.
-    staged = staged * repeated_steps(c)
+    staged = np.where(is_staged & np.isnan(c["stall_tile_fraction"]), repeated_steps(c), 0.0)
     # More warps would hide the wait for a tile as well as a copy would; no counter tells which of both is at hand.
     few_warps = few_warps * np.where(staged > 0, POSSIBLE, 1.0)
     return {
@@ -222,16 +235,16 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "register_spills": np.where(spilled, local, 0.0),
         "local_memory": np.where(spilled, 0.0, local),
         "uncoalesced_loads": uncoalesced - scattered,
-        "cache_thrashing": thrashing,
+        "cache_thrashing": thrashing + reordered,
         "unrelated_accesses": scattered - thrashing,
         "uncoalesced_stores": parts.waste - uncoalesced,
-        "memory_limit": parts.useful - repeated,
+        "memory_limit": parts.useful - repeated - reordered,
         "redundant_loads": again + repeated,
         "narrow_accesses": thin + words,
         "partly_filled_warps": absent,
         "warp_imbalance": ended,
         "sm_imbalance": shorter * (1 - staged),
-        "no_asynchronous_copies": staged * (latency - words - few_warps),
+        "no_asynchronous_copies": ahead + staged * (latency - words - few_warps),
         **{
             f"occupancy_{name}": few * few_warps + (name == "block_size") * gaps * (1 - staged)
             for name, few in occupancy_limit(c).items()

@@ -7,7 +7,12 @@ from numpy.typing import NDArray
 from profsvc.analysis.causes import IDEAL_TIME_ERROR, MEASURED_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.avoidable_work import class_shares, has_listed_places
+from profsvc.analysis.potential.avoidable_work import (
+    class_shares,
+    has_listed_places,
+    loaded_by_several_blocks,
+    unused_of_l2_loads,
+)
 from profsvc.formulas.performance.lost_time import saving_interval
 from profsvc.specs.causes import causes, least_shares
 
@@ -78,11 +83,14 @@ def _is_measured(cause: str) -> bool:
 def is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
     """Tell for each launch whether its counters prove that the work of a cause is avoidable: 1, else 0.
 
-    Of overhead a limit is known where instructions are counted by class; the order of a list of places is free.
+    Of overhead a limit is known where instructions are counted by class; the order of a list of places is free, and so
+    is that of blocks, where more bytes come again for other blocks than are unused.
     """
     avoidable = causes()[cause].avoidable
     if avoidable == "by list":
-        return np.asarray(has_listed_places(Counts(counters)), dtype=np.float64)
+        c = Counts(counters)
+        of_blocks = loaded_by_several_blocks(c) > unused_of_l2_loads(c)
+        return np.asarray(has_listed_places(c) | of_blocks, dtype=np.float64)
     if avoidable != "by class":
         return np.full(len(counters), float(avoidable in ("proven", "measured")))
     return np.asarray(np.sum(list(class_shares(Counts(counters)).values()), axis=0) > 0, dtype=np.float64)

@@ -47,6 +47,7 @@ SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
 PLACES_PER_WAVEFRONT = 9.0
 # Half of the loads are of the indices, and each load takes less than three integer instructions.
 MOST_GATHERS, MOST_INTEGERS_PER_LISTED_PLACE = 0.55, 3.0
+MIN_BLOCKS_PER_PLACE = 2.0
 POSSIBLE = 0.5
 """Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 
@@ -318,6 +319,19 @@ def short_steps(c: Counts) -> tuple[Array, Array]:
 def reloaded_share(c: Counts, sms: Array) -> Array:
     """Share of the loaded bytes that the same SM loaded before, at least: it loads more than DRAM brought for all."""
     return np.clip(np.nan_to_num(1 - sms * c["dram_read_bytes"] / c["global_load_bytes_requested"]), 0, 1)
+
+
+@np.errstate(all="ignore")
+def loaded_by_several_blocks(c: Counts) -> Array:
+    """Share of the bytes that DRAM read which it read before for another block, at least; 0 where not known.
+
+    Places that depend on a part of the block index alone are those of two blocks or more: if these ran at one
+    time, L2 would have half of the bytes or more for the second.
+    """
+    asked = c["global_load_bytes_requested"]
+    shared = np.minimum(c["global_load_shared_place_bytes"], asked)
+    again = np.fmin(c["dram_read_bytes"], asked) - (asked - shared) - shared / MIN_BLOCKS_PER_PLACE
+    return np.clip(np.nan_to_num(again / c["dram_read_bytes"]), 0, 1)
 
 
 @np.errstate(all="ignore")

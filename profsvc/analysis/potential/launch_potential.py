@@ -7,6 +7,7 @@ import pandas as pd
 
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.advice import LATENCY, MEMORY_UNITS
+from profsvc.analysis.potential.latency import chained_ns
 from profsvc.analysis.potential.tensor_work import tensor_time
 from profsvc.analysis.potential.useful_time import (
     UNITS,
@@ -50,6 +51,7 @@ def needed_ns(c: Counts, times: pd.DataFrame, share: np.ndarray) -> np.ndarray:
     worked = c["duration_ns"] * np.where((active > 0) & (active < 1), active, np.nan)
     of_sm = np.array([unit not in SHARED_UNITS for unit in times])
     at_rate = times.to_numpy(dtype="float64") / share
+    at_rate[:, UNITS.index("l2")] = np.fmax(at_rate[:, UNITS.index("l2")], chained_ns(c))
     return np.where(of_sm & (at_rate > worked[:, None]), worked[:, None], at_rate)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 GUARD = re.compile(r"@!?(U?P\d+|U?PT)\s+")
@@ -33,6 +34,7 @@ class Operands(NamedTuple):
     read: tuple[str, ...]
 
 
+@lru_cache(maxsize=1 << 14)
 def operands(sass: str) -> Operands:
     """Return the operands of an instruction; registers of wide ones are listed one by one.
 

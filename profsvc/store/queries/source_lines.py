@@ -56,6 +56,18 @@ _EXECUTED_KINDS = {
     "lookup_wavefronts": "float",
 }  # fmt: skip
 
+_CODE = text("""
+    SELECT k.launch_id, e.address, t.text AS sass, a.text AS access_size, e.instructions, e.thread_instructions_on,
+           e.ideal_l2_sectors, s.samples AS long_scoreboard
+    FROM source_kernels k JOIN source_lines e ON e.source_id = k.source_id
+    JOIN source_texts t ON t.text_id = e.sass_id LEFT JOIN source_texts a ON a.text_id = e.access_size_id
+    LEFT JOIN source_stalls s
+      ON s.line_id = e.line_id AND s.reason_id = (SELECT text_id FROM texts WHERE text = 'Long Scoreboard')
+    WHERE k.launch_id IN :launches AND e.kind = :kind AND k.repeats & e.kind = 0 AND e.repeated = 0
+      AND e.address IS NOT NULL
+    ORDER BY k.launch_id, k.source_id, e.line_id
+""").bindparams(bindparam("launches", expanding=True), kind=KIND_BITS["instruction"])
+
 
 def launches_with_source(engine: Engine, run_id: int) -> list[dict[str, Any]]:
     """Return the launches of the source pages of a run, in the order of the pages.
@@ -92,6 +104,22 @@ def executed_by_opcode(engine: Engine, launch_ids: Sequence[int]) -> "pd.DataFra
             some = {"launches": list(launch_ids[begin : begin + LAUNCHES_PER_QUERY])}
             found += [tuple(row) for row in connection.execute(_EXECUTED, some)]
     return typed_frame(found, list(_EXECUTED_KINDS), _EXECUTED_KINDS)
+
+
+def machine_code(engine: Engine, launch_ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """Return the instructions of launches with a source page, in the order of their addresses.
+
+    Each has ``address, sass, access_size, instructions, thread_instructions_on, ideal_l2_sectors`` and
+    ``long_scoreboard``, the samples of that stall reason.
+    """
+    found: dict[int, dict[int, dict[str, Any]]] = {}
+    with reading(engine) as connection:
+        for begin in range(0, len(launch_ids), LAUNCHES_PER_QUERY):
+            some = {"launches": list(launch_ids[begin : begin + LAUNCHES_PER_QUERY])}
+            for row in connection.execute(_CODE, some).mappings():
+                place = row["address"]
+                found.setdefault(row["launch_id"], {}).setdefault(place, dict(row) | {"address": hex(place)})
+    return {launch: [rows[place] for place in sorted(rows)] for launch, rows in found.items()}
 
 
 def has_source(engine: Engine, launch_id: int) -> bool:

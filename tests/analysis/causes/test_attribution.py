@@ -77,3 +77,37 @@ def test_of_the_wait_for_a_tile_half_may_be_of_the_few_warps_that_fit() -> None:
     table = shares([staged, staged | {"shared_store_inst_warp": 0.0}])
     assert table["no_asynchronous_copies"][0] > 0 == table["no_asynchronous_copies"][1]
     assert table["occupancy_registers"][0] == pytest.approx(table["occupancy_registers"][1] / 2)
+
+
+def test_of_a_tile_that_was_sampled_no_more_can_be_loaded_ahead_than_is_computed() -> None:
+    staged = QUIET | {
+        "shared_store_inst_warp": 5e5, "shared_load_inst_warp": 5e7, "global_ldgsts_inst_warp": 0.0,
+        "tma_load_inst_warp": 0.0, "inst_per_warp": 5e3, "inst_fp32_thread": 1.6e8, "stall_tile_fraction": 0.5,
+    }  # fmt: skip
+    table = shares([staged, staged | {"stall_tile_fraction": 1.0}, staged | {"stall_tile_fraction": 0.0}])
+    # It waits for 80 % of the time and issues in the other 20 %.
+    assert table["no_asynchronous_copies"].tolist() == pytest.approx([0.2, 0.2, 0.0])
+    assert (table["few_loads_in_flight"] > 0).all()
+
+
+def test_warps_at_a_barrier_wait_for_those_that_stand_before_conflicting_banks() -> None:
+    behind = QUIET | FLAWS["barriers"] | {
+        "shared_wavefronts_sass": 132 * 1.8e5 * 0.9, "shared_wavefronts_ideal": 132 * 1.8e5 * 0.1,
+        "shared_load_inst_warp": 1e6,
+    }  # fmt: skip
+    table = shares([behind, behind | {"shared_wavefronts_ideal": 132 * 1.8e5 * 0.9}])
+    assert table["bank_conflicts"][1] == 0
+    # The pipe is busy for 90 % of the time, and a launch without conflicts needs the 20 % in which it issues.
+    assert table["bank_conflicts"][0] == pytest.approx(0.9 * (0.9 - 0.2))
+    gained = table["bank_conflicts"][0] - table["bank_conflicts"][1]
+    lost = table["barriers"].diff()[1] + table["warp_imbalance"].diff()[1]
+    assert lost == pytest.approx(gained)
+
+
+def test_what_dram_brings_for_one_block_after_the_other_depends_on_their_order() -> None:
+    busy = {"dram_throughput_fraction": 0.9, "l2_tex_read_sectors": 2e6, "global_load_shared_place_bytes": 6.4e7}
+    table = shares([QUIET | busy, QUIET | busy | {"global_load_shared_place_bytes": 0.0}])
+    assert table["cache_thrashing"][1] == 0
+    whole = table["memory_limit"][1]
+    assert table["cache_thrashing"][0] == pytest.approx(whole / 2)
+    assert table["memory_limit"][0] == pytest.approx(whole / 2)
