@@ -58,4 +58,5 @@ def test_predictions_of_each_kernel_are_printed(capsys: pytest.CaptureFixture[st
     page = capsys.readouterr().out
     assert page.splitlines()[1].startswith("held out: 61 kernels")
     assert "typical factor" in page
-    assert "assumed: n_sync, ilp, mlp" in page
+    assert "assumed: n_sync, ilp, " in page
+    assert "without shared_s" in page

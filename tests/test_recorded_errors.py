@@ -19,7 +19,7 @@ from profsvc.formulas.thermal.clock_offset import estimate_offset
 from profsvc.views.calculators.answers import calculate
 from profsvc.views.calculators.catalog import CALCULATORS
 from profsvc.views.calculators.power.sm_count import MEMORY_LOAD
-from tests.benchmarks.model_times import TIME_MODELS, both
+from tests.benchmarks.model_times import TIME_MODELS, both, predicted, score
 from tests.benchmarks.models import DEMO, counters_of
 from tests.formulas.memory_hierarchy.test_h200 import rows, shares, simulated
 
@@ -55,12 +55,29 @@ def test_time_over_warps_follows_the_latency_until_the_bandwidth_is_reached(swee
 
 
 @pytest.mark.parametrize(
-    ("folder", "worst"), [("held_out", (91.5, 39.0, 83.2)), ("sweep", (15.0, 3.74, 3.76)), ("mended", (296, 315, 286))]
+    ("folder", "worst"),
+    [("held_out", (4.14, 3.48, 5.56)), ("sweep", (15.0, 3.74, 3.76)), ("mended", (10.4, 10.4, 10.4))],
 )
 def test_the_worst_times_of_the_timing_models(folder: str, worst: tuple[float, ...]) -> None:
     counters, _ = counters_of(FIXTURES / folder / "ncu_raw_base.csv.gz")
     ratios = both(counters)[0].ratios[list(TIME_MODELS)].to_numpy()
     assert np.exp(np.abs(np.log(ratios))).max(axis=0) == pytest.approx(worst, rel=0.01)
+
+
+def test_kernels_with_known_flaws_are_predicted_by_measured_rates() -> None:
+    """The sources print 5.4 and 13.3 %; one rate that is missing, or the constant of the source, costs accuracy."""
+    counters, _ = counters_of(*(FIXTURES / "flaws_fourth" / f"ncu_{page}.csv.gz" for page in ("raw_base", "source")))
+    figures, memory = specs.figures("NVIDIA H200", "9.0"), specs.memory_table("H200")
+
+    def errors(**given: float) -> list[float]:
+        ratios = predicted(counters, figures, memory, given).ratios
+        return [score(ratios[name].to_numpy())[0] for name in TIME_MODELS]
+
+    found = errors()
+    assert found == pytest.approx([0.164, 0.138, 0.122], abs=0.001)
+    for unit in ("l2_s", "shared_s", "atomic_s"):
+        assert all(worse > own for worse, own in zip(errors(**{unit: np.nan}), found, strict=True)), unit
+    assert errors(Gamma=64.0)[1] > 2 * found[1]
 
 
 def test_so_many_warps_fill_the_pipeline(sweep: pd.DataFrame) -> None:

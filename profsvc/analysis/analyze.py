@@ -87,7 +87,7 @@ def model_results(
 ) -> Iterator[dict[str, pd.DataFrame]]:
     """Yield what performance models say of launches on one device; ``bounds`` is their potential, in the same order."""
     figures, known = specs.figures(device, capability), characterization_of(measured, device, domain)
-    machine = Machine(figures, specs.memory_table(str(figures.get("key"))), known.sustained, tool, capability)
+    machine = Machine(figures, specs.memory_table(str(figures.get("key"))), known.measured, tool, capability)
     yield from ({"models": rows} for rows in model_rows(counters, machine, bounds))
 
 

@@ -52,7 +52,8 @@ inline double half_width(std::vector<double> values) {
 }
 
 // Print one line for each repeat of a point: name, parameter, value, unit, repeat.
-inline void measure(const char* name, double x, const char* unit, const std::function<double()>& once) {
+inline void measure(const char* name, double x, const char* unit, const std::function<double()>& once,
+                    double width = HALF_WIDTH) {
     once();
     std::vector<double> values;
     double end = now() + SECONDS_OF_A_POINT;
@@ -60,7 +61,7 @@ inline void measure(const char* name, double x, const char* unit, const std::fun
         values.push_back(once());
         printf("%s,%.10g,%.8g,%s,%d\n", name, x, values.back(), unit, (int)values.size());
         if ((int)values.size() < MIN_REPEATS) continue;
-        if (half_width(values) < HALF_WIDTH || now() > end) break;
+        if (half_width(values) < width || now() > end) break;
     }
     fflush(stdout);
 }
@@ -92,13 +93,18 @@ inline long long* cycles;
 inline unsigned* sink;
 constexpr int MAX_BLOCKS = 4096;
 
-inline double median_cycles(int blocks) {
+inline std::vector<long long> sorted_cycles(int blocks) {
     wait();
     std::vector<long long> all(blocks);
     CHECK(cudaMemcpy(all.data(), cycles, blocks * sizeof(long long), cudaMemcpyDeviceToHost));
     std::sort(all.begin(), all.end());
-    return (double)all[blocks / 2];
+    return all;
 }
+
+inline double median_cycles(int blocks) { return (double)sorted_cycles(blocks)[blocks / 2]; }
+
+// An SM serves its blocks unequally, so that the median block ends before the SM does.
+inline double most_cycles(int blocks) { return (double)sorted_cycles(blocks).back(); }
 
 // Keep the device busy until its clock has risen.
 static __global__ void spin(long long count) {

@@ -78,6 +78,62 @@ __global__ void warp_barriers(int rounds, unsigned mask, long long* cycles) {
     clock.end(cycles);
 }
 
+// ---- The constant of synchronization of the model of benefits: warps that load from DRAM, compute and use what they
+// loaded, again and again, and meet at a barrier before each part or never. Both print the cycles of a part for each
+// resident warp; their difference is what a barrier costs a warp. A part has PART instructions, one of them the load.
+
+template <int PART, bool MEET>
+__global__ void __launch_bounds__(1024) parts(const char* p, int count, float a, long long* cycles, unsigned* sink) {
+    constexpr int OTHERS = 6;  // the load, where it loads from, the use of what it loaded, and the loop
+    size_t block_warps = blockDim.x / 32, warp = blockIdx.x * block_warps + threadIdx.x / 32;
+    size_t step = gridDim.x * block_warps * 128, at = warp * 128 + threadIdx.x % 32 * 4;
+    float x = threadIdx.x, y = threadIdx.x + 1;
+    BlockClock clock;
+    clock.begin();
+#pragma unroll 4
+    for (int r = 0; r < count; r++) {
+        float v;
+        asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(v) : "l"(p + at));
+        at += step;
+#pragma unroll
+        for (int i = 0; i < (PART - OTHERS) / 2; i++) {
+            asm volatile("add.f32 %0, %0, %1;" : "+f"(x) : "f"(a));
+            asm volatile("add.f32 %0, %0, %1;" : "+f"(y) : "f"(a));
+        }
+        asm volatile("add.f32 %0, %0, %1;" : "+f"(x) : "f"(v));
+        if (MEET) __syncthreads();
+    }
+    clock.end(cycles);
+    if (x + y == 123457.f) sink[threadIdx.x] = 1;
+}
+
+template <int PART, bool MEET>
+void part_points(const char* name, bool alone) {
+    for (int warps : {4, 8, 16, 32}) {
+        int resident = 1;
+        if (!alone) CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, parts<PART, MEET>, warps * 32, 0));
+        int blocks = device.sms * resident;
+        if (!resident || blocks > MAX_BLOCKS) continue;
+        size_t step = (size_t)blocks * warps * 128;
+        int count = (int)std::min<size_t>(512, device.buffer_bytes / 2 / step) / 4 * 4;
+        if (!count) continue;
+        size_t turns = device.buffer_bytes / step / count, turn = 0;
+        measure(name, warps, "cycle", [=]() mutable {
+            size_t offset = turn++ % turns * count * step;
+            parts<PART, MEET><<<blocks, warps * 32>>>(device.buffer + offset, count, 0.5f, cycles, sink);
+            return most_cycles(blocks) / ((double)count * warps * resident);
+        }, HALF_WIDTH / 10);  // what counts is a difference of a few percent
+    }
+}
+
+template <int PART>
+void barrier_costs(const char* meet, const char* free, const char* meet_alone, const char* free_alone) {
+    part_points<PART, true>(meet, false);
+    part_points<PART, false>(free, false);
+    part_points<PART, true>(meet_alone, true);
+    part_points<PART, false>(free_alone, true);
+}
+
 // ---- Atomics: device-wide rate to one address, to an address of its own for each thread; shared memory likewise.
 
 __global__ void __launch_bounds__(1024) atomics_global(unsigned* p, unsigned spread, int rounds) {
@@ -182,6 +238,37 @@ void departure(const char* name, int blocks) {
     }
 }
 
+// The same of stores, which nothing waits for: an SM sends them until what takes them holds it up.
+template <int LANE_BYTES>
+__global__ void __launch_bounds__(1024) store_departures(char* p, size_t bytes, int rounds, long long* cycles) {
+    size_t block_warps = blockDim.x / 32, warp = blockIdx.x * block_warps + threadIdx.x / 32, lane = threadIdx.x % 32;
+    size_t step = gridDim.x * block_warps * 32 * LANE_BYTES, at = warp * 32 * LANE_BYTES + lane * LANE_BYTES;
+    BlockClock clock;
+    clock.begin();
+#pragma unroll 1
+    for (int r = 0; r < rounds; r++) {
+#pragma unroll
+        for (int i = 0; i < REQUESTS; i++) asm volatile("st.global.u32 [%0], %1;" ::"l"(p + at + i * step), "r"(0) : "memory");
+        at += REQUESTS * step;
+        if (at >= bytes) at -= bytes;
+    }
+    clock.end(cycles);
+}
+
+template <int LANE_BYTES>
+void store_departure(const char* name, int blocks, size_t most_bytes) {
+    for (int warps : {8, 16, 32}) {
+        size_t step = (size_t)blocks * warps * 32 * LANE_BYTES * REQUESTS;
+        size_t part = std::min(device.buffer_bytes, std::max(most_bytes, step)) / step * step;
+        if (!part) continue;
+        int rounds = LANE_BYTES == 4 ? 256 : 32;
+        measure(name, warps, "cycle", [=] {
+            store_departures<LANE_BYTES><<<blocks, warps * 32>>>(device.buffer, part, rounds, cycles);
+            return median_cycles(blocks) / ((double)rounds * REQUESTS * warps);
+        });
+    }
+}
+
 // ---- Launches.
 
 __global__ void nothing() {}
@@ -249,6 +336,10 @@ int main() {
         warp_barriers<<<device.sms, 32>>>(1024, 0xffffffffu, cycles);
         return median_cycles(device.sms) / 1024;
     });
+    CHECK(cudaMemset(device.buffer, 0, device.buffer_bytes));
+    barrier_costs<64>("meet_64", "free_64", "meet_alone_64", "free_alone_64");
+    barrier_costs<128>("meet_128", "free_128", "meet_alone_128", "free_alone_128");
+    barrier_costs<256>("meet_256", "free_256", "meet_alone_256", "free_alone_256");
     measure("atomic_global_latency", 1, "cycle", [] {
         atomic_chain<<<1, 1>>>(sink, 1024, cycles, false);
         return median_cycles(1) / 1024;
@@ -283,6 +374,14 @@ int main() {
     departure<128>("departure_uncoalesced_one_sm", 1);
     departure<4>("departure_coalesced_all_sms", device.sms);
     departure<128>("departure_uncoalesced_all_sms", device.sms);
+    for (int all : {0, 1}) {
+        int blocks = all ? device.sms : 1;
+        store_departure<4>(all ? "departure_store_coalesced_all_sms" : "departure_store_coalesced_one_sm", blocks, device.l2_bytes / 4);
+        store_departure<32>(all ? "departure_store_sector_all_sms" : "departure_store_sector_one_sm", blocks, device.l2_bytes / 4);
+        store_departure<128>(all ? "departure_store_uncoalesced_all_sms" : "departure_store_uncoalesced_one_sm", blocks, device.l2_bytes / 4);
+        store_departure<32>(all ? "departure_store_sector_dram_all_sms" : "departure_store_sector_dram_one_sm", blocks, device.buffer_bytes);
+        store_departure<128>(all ? "departure_store_uncoalesced_dram_all_sms" : "departure_store_uncoalesced_dram_one_sm", blocks, device.buffer_bytes);
+    }
     launches();
     return 0;
 }

@@ -15,6 +15,7 @@ from profsvc.specs.criteria import figures as figures_of_device
 WARP = 32
 LINE_BYTES_IN_FLIGHT = 8 * 16 * WARP  # each lane of a warp of l1_lines has eight loads of 16 bytes under way
 LESS_IS_BETTER = ("cycle", "s")
+MEET, FREE = "meet", "free"  # benchmarks of parts of a kernel with a barrier before each, and without
 DDR = 2  # transfers of a bus line per memory clock, for HBM and GDDR as the driver states the clock
 
 
@@ -110,6 +111,32 @@ def _rate(points: pd.DataFrame, raw: Raw, lanes: str) -> pd.DataFrame:
     return _over(points, 1 / peak / points["value"])
 
 
+def _barrier_constant(points: pd.DataFrame, raw: Raw) -> pd.DataFrame:
+    """Return Gamma of each sort of blocks, over parts of several lengths.
+
+    A barrier adds Gamma times latency over length to the cycles of a part for each warp: least squares.
+    """
+    latencies = raw.points.loc[raw.points["name"] == "dram_latency", "value"]
+    if latencies.empty:
+        raise LookupError("the latency of DRAM was not measured")
+    named = points.groupby(["name", "x"])["value"].median().reset_index()
+    medians = {(str(name), float(x)): float(value) for name, x, value in named.itertuples(index=False, name=None)}
+    sorts: dict[tuple[str, float], list[tuple[float, float]]] = {}
+    for (name, warps), cycles in medians.items():
+        kind, _, length = name.rpartition("_")
+        free = medians.get((name.replace(MEET, FREE, 1), warps))
+        if kind.startswith(MEET) and free is not None:
+            one = float(latencies.median()) / float(length)
+            sorts.setdefault((kind, warps), []).append((one, cycles - free))
+    found = {
+        blocks: sum(one * added for one, added in each) / sum(one**2 for one, _ in each)
+        for blocks, each in sorts.items()
+    }
+    if not found or min(found.values()) <= 0:
+        raise LookupError("barriers of some blocks cost nothing that could be measured")
+    return pd.DataFrame({"x": [warps for _, warps in found], "value": list(found.values())})
+
+
 SCALES: Mapping[str, Callable[[pd.DataFrame, Raw], pd.DataFrame]] = {
     "": lambda points, raw: points,
     "dram": lambda points, raw: _over(points, points["value"] / dram_peak(raw)),
@@ -118,5 +145,6 @@ SCALES: Mapping[str, Callable[[pd.DataFrame, Raw], pd.DataFrame]] = {
     "sector": _sector,
     "transaction": lambda points, raw: _over(points, points["value"] / WARP),
     "slowdown": lambda points, raw: _over(points, points.groupby("x")["value"].median().min() / points["value"]),
+    "gamma": _barrier_constant,
     "conflict": lambda points, raw: _over(points, points["x"] * _first(points) / points["value"]),
 }

@@ -21,7 +21,7 @@ CHARACTERIZATION = {"name", "kind", "meaning"}
 FUNCTION, COST, FIGURE = "function", "cost", "figure"
 MICROBENCHMARKS = "microbenchmarks.csv"
 MICROBENCHMARK = ("quantity", "benchmark", "pick", "scale", "unit", "meaning")
-PICKS = ("all", "best")
+PICKS = ("all", "best", "each")
 KEYS = {"criterion": CRITERION, "unit": UNIT, "characterization": CHARACTERIZATION}
 
 
@@ -74,7 +74,8 @@ def criteria() -> Mapping[str, Any]:
 class Microbenchmark(NamedTuple):
     """A quantity and the raw figures behind it: which benchmarks, which points of them, on what scale, in which unit.
 
-    ``pick`` is ``all`` points of a sweep, the ``best`` one, or the one ``at:x``. ``scale`` is a scale of
+    ``pick`` is ``all`` points of a sweep, the ``best`` one, ``each`` as a measurement of one figure, or the one
+    ``at:x``. ``scale`` is a scale of
     `profsvc.microbench.rows`, or what the catalogue calls the lanes of the unit. ``meaning`` says how it is measured,
     or what x of a sweep is.
     """
@@ -111,6 +112,16 @@ def measured_figures() -> dict[str, Microbenchmark]:
     ('cycle', False)
     """
     return {one.quantity: one for one in microbenchmarks() if not one.quantity.startswith(("F_", "k_"))}
+
+
+@cache
+def single_figures() -> tuple[str, ...]:
+    """Return the quantities of `measured_figures` that are one figure each, no sweep.
+
+    >>> "latency_l2" in single_figures(), "cost_barrier" in single_figures()
+    (True, False)
+    """
+    return tuple(name for name, one in measured_figures().items() if one.pick != "all")
 
 
 @cache

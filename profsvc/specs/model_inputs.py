@@ -10,7 +10,7 @@ from functools import cache
 from types import MappingProxyType
 
 from profsvc.errors import DomainError
-from profsvc.specs.criteria import criteria
+from profsvc.specs.criteria import criteria, single_figures
 from profsvc.specs.hardware import Device
 from profsvc.specs.metrics.expression import Alternative, Expression, parse
 from profsvc.specs.metrics.vocabulary import counters
@@ -20,10 +20,10 @@ from profsvc.specs.timing import MemoryParameters
 
 FILE = "model_inputs.csv"
 MODELS_FILE = "models.toml"
-# ``machine`` is what the model of benefits takes of a device.
+# ``machine`` is what the model of benefits takes of a device, ``peak_time`` the least times of single units.
 MODELS = (
-    "benefit", "latency_hiding", "machine", "mwp_cwp", "occupancy", "roofline", "ryoo", "throughput", "time_bound",
-    "waves",
+    "benefit", "latency_hiding", "machine", "mwp_cwp", "occupancy", "peak_time", "roofline", "ryoo", "throughput",
+    "time_bound", "waves",
 )  # fmt: skip
 MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED = "measured", "derived", "device", "characterized", "assumed"
 ORIGINS = (MEASURED, DERIVED, DEVICE, CHARACTERIZED, ASSUMED)
@@ -67,7 +67,7 @@ def _known(before: Mapping[str, ModelInput]) -> set[str]:
     """Return the names that an expression may use after the inputs ``before``."""
     figures = {f"device.{known.name}" for known in dataclasses.fields(Device)}
     memory = {f"memory.{known.name}" for known in dataclasses.fields(MemoryParameters)}
-    measured = {f"measured.{unit['name']}" for unit in criteria()["unit"]}
+    measured = {f"measured.{name}" for name in (*(unit["name"] for unit in criteria()["unit"]), *single_figures())}
     own = {f"@{name}" for name, counter in counters().items() if counter.kind == "number"}
     return {*before, *figures, *memory, *measured, *own, *COMPUTED}
 
@@ -106,7 +106,7 @@ def model_inputs() -> Mapping[str, ModelInput]:
     """Return the inputs of the models by name, each after those it is computed from.
 
     >>> model_inputs()["Mem_LD"].origins, model_inputs()["N"].unit
-    (('device', 'assumed'), 'count')
+    (('characterized', 'device', 'assumed'), 'count')
     """
     return MappingProxyType(read_model_inputs())
 

@@ -19,7 +19,10 @@ Table = Mapping[str, Any]
 # Keys of each entry beside its source: those it must have, and those it may lack.
 KEYS: Mapping[str, tuple[set[str], set[str]]] = {
     "parameter": ({"name", "symbol", "meaning", "unit", "obtained_from"}, set()),
-    "memory": ({"device", "Mem_LD", "dep_uncoal", "dep_coal", "coal_per_mw"}, {"uncoal_per_mw"}),
+    "memory": (
+        {"device", "Mem_LD", "dep_uncoal", "dep_coal", "coal_per_mw"},
+        {"uncoal_per_mw", "Gamma", "constant_word", "same_address_rate", "store_departure", "l2_sustained"},
+    ),
     "instruction": ({"name", "m_factor_measured"}, {"ops_per_cycle", "m_factor"}),
     "microbenchmark": ({"name", "mem_per_loop", "comp_per_loop", "float_per_loop"}, set()),
     "benchmark": (
@@ -57,7 +60,12 @@ TEXT_KEYS = {"name", "symbol", "meaning", "unit", "obtained_from", "device", "pr
 
 @dataclass(frozen=True)
 class MemoryParameters:
-    """Memory of a device as the timing model takes it [cycles]; None where the access pattern decides."""
+    """Memory of a device as the timing models take it [cycles]; None where the access pattern decides, or not known.
+
+    ``Gamma`` is the constant of synchronization [1]; ``constant_word`` are the cycles of an SM for a word of constant
+    memory, ``store_departure`` those for a store that fills no line; ``same_address_rate`` counts atomics [1/s],
+    ``l2_sustained`` bytes that L2 serves [B/s].
+    """
 
     device: str
     Mem_LD: float
@@ -66,6 +74,11 @@ class MemoryParameters:
     coal_per_mw: float
     source: str
     uncoal_per_mw: float | None = None
+    Gamma: float | None = None
+    constant_word: float | None = None
+    same_address_rate: float | None = None
+    store_departure: float | None = None
+    l2_sustained: float | None = None
 
 
 def read_timing(text: str | None = None) -> Mapping[str, Sequence[Table]]:

@@ -1,21 +1,21 @@
-"""How well the timing models predict run times, on kernels of an H200 none of whose numbers they were fitted to.
+"""How well the timing models predict run times of kernels of an H200.
 
-Run it with ``python -m tests.benchmarks.model_times``. Five sets: the captures of an H200, where they are at hand, the
-61 kernels of ``fixtures/held_out``, the sweeps of few and many warps, blocks and threads of ``fixtures/sweep``, the
-pairs of ``fixtures/mended``, and those of ``fixtures/flaws_seventh`` with what their source page counts. For each
-kernel it prints the time that Nsight Compute measured and that of MWP-CWP, of the benefits and of the throughput model
-over it; then, a model and set, the geometric mean of the absolute error, as the sources quote theirs (5.4 % for
-micro-benchmarks, 13.3 % for the Merge suite, of MWP-CWP on devices without caches). It makes much of kernels that a
-model happens to hit: so the typical factor, exp(mean |ln(predicted / measured)|), and the share of kernels within 25 %
-stand beside it. The inputs are what `profsvc.specs.model_inputs` says: counters, the device table, and what is assumed,
-which is printed. Beside it stand a
-constant guess, the median time, and the models with the latencies of the sources' devices.
+Run it with ``python -m tests.benchmarks.model_times [SET...]``. SET is ``captures``, ``held_out``, ``sweep``,
+``mended`` or a folder of fixtures with a profile and its source page, such as ``flaws_seventh``; default: all of these
+and the seven sets of kernels with one known flaw. For each kernel it prints the time that Nsight Compute measured and
+that of MWP-CWP, of the benefits and of the throughput model over it; then, a model and set, the geometric mean of the
+absolute error, as the sources quote theirs (5.4 % for micro-benchmarks, 13.3 % for the Merge suite, of MWP-CWP on
+devices without caches). It makes much of kernels that a model happens to hit: so the typical factor, exp(mean
+|ln(predicted / measured)|), and the share of kernels within 25 % stand beside it. The inputs are what
+`profsvc.specs.model_inputs` says: counters, the device table, and what is assumed, which is printed. Beside it stand a
+constant guess, the median time, and the models with the latencies of the sources' devices. The last tables say what
+each set would have without one measured unit or one input.
 """
 
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,21 +25,24 @@ from profsvc import specs
 from profsvc.analysis.models import evaluation as models
 from profsvc.analysis.models.agreement import value_of
 from profsvc.analysis.models.answer import TIME_MODELS
-from profsvc.analysis.models.inputs import Inputs, model_inputs
+from profsvc.analysis.models.inputs import Inputs, input_names, model_inputs
 from tests.benchmarks.models import counters_of
 from tests.benchmarks.potential import CAPTURE, HELD_OUT, SHARED
 
 PUBLISHED = {"mwp_cwp": "5.4 % on micro-benchmarks, 13.3 % on Merge, printed by the source for four devices of 2008"}
 LATENCIES = ("arithmetic_latency_cycles", "l1_latency_cycles", "l2_latency_cycles")
 CLOSE = 1.25
+FIXTURES = HELD_OUT.parent
+FLAWS = ("flaws", *(f"flaws_{name}" for name in ("second", "third", "fourth", "fifth", "sixth", "seventh")))
+SETS = ("captures", "held_out", "sweep", "mended", *FLAWS)
 # Class of kernels by the beginning of their names -> why models miss it, or what they get right.
 CLASSES = {
     "reduce": "streams of memory: latency, departure and bandwidth are what the models are about",
     "saxpy": "the same; no attained bandwidth is distinguished from the peak",
     "strided": "scattered requests: transactions are counted, that DRAM fetches 64 bytes at a time is not",
-    "gemm": "the pipe of L1 and shared memory is the limit, and no model counts it; the naive one overlaps its hits",
+    "gemm": "the passes through shared memory are the limit; the naive one overlaps its hits",
     "divergent": "instructions are counted as warps issued them, so all paths are in",
-    "shared": "bank conflicts: only the benefits count them",
+    "shared": "bank conflicts: the passes through shared memory",
     "sfu": "special functions overlap with the rest: MWP-CWP adds them up, the benefits take most for hidden",
     "fp64": "half the lanes: only MWP-CWP has a factor for them",
     "fp32": "issue bound, as the models take it",
@@ -56,9 +59,14 @@ class Scored(NamedTuple):
     inputs: Inputs
 
 
-def predicted(counters: pd.DataFrame, figures: Mapping[str, object], memory: Mapping[str, float]) -> Scored:
-    """Return what the timing models say over what was measured, in both forms of each."""
-    inputs = model_inputs(counters, figures, memory)
+def predicted(
+    counters: pd.DataFrame,
+    figures: Mapping[str, object],
+    memory: Mapping[str, float],
+    given: Mapping[str, Any] | None = None,
+) -> Scored:
+    """Return what the timing models say over what was measured, in both forms of each; ``given`` replaces inputs."""
+    inputs = model_inputs(counters, figures, memory, None, given)
     found = models.model_answers(inputs.values, figures)
     measured = counters["duration_ns"].to_numpy(dtype="float64")
     columns = {name: value_of(found, name, "time_ns") / measured for name in TIME_MODELS}
@@ -84,23 +92,39 @@ def score(ratios: NDArray[np.float64]) -> tuple[float, float, float]:
     )
 
 
-def report(title: str, exports: Sequence[Path], names: Sequence[str] | None) -> None:
-    """Print the predictions for one set of kernels, and how good they are."""
+def report(title: str, exports: Sequence[Path], names: Sequence[str] | None) -> dict[str, tuple[float, float, float]]:
+    """Print the predictions for one set of kernels, and how good they are; return the scores."""
     counters, kernels = counters_of(*exports)
     ours, old = both(counters)
     labels = list(names or kernels)
     print(f"\n{title}: {len(labels)} kernels; predicted over measured time")
     print(f"{'kernel':34}{'us':>9}" + "".join(f"{name:>12}" for name in TIME_MODELS))
     for label, us, row in zip(labels, ours.measured_us, ours.ratios[list(TIME_MODELS)].to_numpy(), strict=True):
-        print(f"{label:34}{us:9.1f}" + "".join(f"{ratio:12.2f}" for ratio in row))
+        print(f"{label[:33]:34}{us:9.1f}" + "".join(f"{ratio:12.2f}" for ratio in row))
     print(f"\n{'':44}{'geometric mean error':>22}{'typical factor':>16}{'within 25 %':>13}")
-    for name, (error, factor, close) in scores(ours, old).items():
+    found = scores(ours, old)
+    for name, (error, factor, close) in found.items():
         print(f"{name:44}{100 * error:20.1f} %{factor:15.2f}x{100 * close:11.0f} %")
     for name, said in PUBLISHED.items():
         print(f"{name} in print: {said}")
     if names:
         _classes(labels, ours.ratios)
     _origins(ours.inputs)
+    _without(counters, ours.inputs)
+    return found
+
+
+def _without(counters: pd.DataFrame, inputs: Inputs) -> None:
+    """Print the errors without each unit of the least time, and with the inputs that were assumed before."""
+    figures, memory = specs.figures("NVIDIA H200", "9.0"), specs.memory_table("H200")
+    others: dict[str, dict[str, Any]] = {f"without {name}": {name: np.nan} for name in input_names("peak_time")}
+    others["without any of these"] = dict.fromkeys(input_names("peak_time"), np.nan)
+    others["Gamma 64"] = {"Gamma": 64.0}
+    others["one request a warp at a time"] = {"mlp": 1.0, "mstr": 1.0, "N_pw": inputs.values["N"]}
+    print(f"\n{'geometric mean error':44}" + "".join(f"{name:>12}" for name in TIME_MODELS))
+    for title, given in others.items():
+        ratios = predicted(counters, figures, memory, given).ratios
+        print(f"{title:44}" + "".join(f"{100 * score(ratios[name].to_numpy())[0]:10.1f} %" for name in TIME_MODELS))
 
 
 def scores(ours: Scored, old: Scored) -> dict[str, tuple[float, float, float]]:
@@ -140,19 +164,22 @@ def _origins(inputs: Inputs) -> None:
         print(f"{origin}: {', '.join(names)}")
 
 
-def main() -> None:
-    """Print every set that is at hand."""
-    export = SHARED / "ncu_raw_base.csv.gz"
-    if export.exists():
-        report("captures", [export], CAPTURE)
-    else:
-        print(f"{SHARED} is absent: the 34 kernels of the capture are left out", file=sys.stderr)
-    report("held out", [HELD_OUT / "ncu_raw_base.csv.gz"], None)
-    report("sweep", [HELD_OUT.parent / "sweep" / "ncu_raw_base.csv.gz"], None)
-    report("mended", [HELD_OUT.parent / "mended" / "ncu_raw_base.csv.gz"], None)
-    seventh = HELD_OUT.parent / "flaws_seventh"
-    report("seventh set", [seventh / name for name in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz")], None)
+def main(arguments: Sequence[str]) -> None:
+    """Print the named sets, or all, and a line each at the end."""
+    found = {}
+    for name in arguments or SETS:
+        if name == "captures" and not SHARED.exists():
+            print(f"{SHARED} is absent: the 34 kernels of the capture are left out", file=sys.stderr)
+            continue
+        folder = SHARED if name == "captures" else FIXTURES / name
+        pages = [folder / page for page in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz")]
+        exports = [page for page in pages if page.exists()]
+        found[name] = report(name, exports, CAPTURE if name == "captures" else None)
+    print(f"\n{'geometric mean error, typical factor':44}" + "".join(f"{name:>18}" for name in TIME_MODELS))
+    for name, of_set in found.items():
+        cells = (f"{100 * of_set[model][0]:8.1f} % {of_set[model][1]:6.2f}x" for model in TIME_MODELS)
+        print(f"{name:44}" + "".join(f"{cell:>18}" for cell in cells))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -18,7 +18,7 @@ from profsvc.specs.table_files import rows_of
 from tests.cuda import RAW as RAW_FILE
 from tests.cuda import raw_text
 
-L2_PERCENT = {"l2_percent_of_peak": "82.87"}  # as Nsight Compute printed in the same session
+L2_PERCENT = {"l2_percent_of_peak": "82.98"}  # as Nsight Compute printed in the same session
 
 
 def measured(path: Path = RAW_FILE) -> Raw:
@@ -120,6 +120,29 @@ def test_functions_are_shares_of_the_peak() -> None:
     found = {x: y for (name, x), y in medians(RAW).items() if name == "F_Divergence"}
     assert max(found.values()) == pytest.approx(1)
     assert found[0.25] < found[0.1] < 0.9
+
+
+def test_the_constant_of_synchronization_is_what_barriers_add() -> None:
+    """Blocks of 4, 8, 16 and 32 warps, as many as fit and one alone; computed once more from the medians."""
+    found = values("sync_constant")
+    assert len(found) == 8
+    points = RAW.points.groupby(["name", "x"])["value"].median()
+    latency = RAW.points.loc[RAW.points["name"] == "dram_latency", "value"].median()
+    lengths = np.array([64.0, 128.0, 256.0])
+    added = np.array([points[f"meet_{n:.0f}", 8.0] - points[f"free_{n:.0f}", 8.0] for n in lengths])
+    assert found[1] == pytest.approx(np.linalg.lstsq((latency / lengths)[:, None], added, rcond=None)[0][0])
+    assert 0.03 < found.min() < np.median(found) < found.max() < 0.35
+
+
+def test_without_cost_or_latency_there_is_no_constant_of_synchronization() -> None:
+    def missing(raw: Raw) -> str:
+        return characterization_rows(raw).missing["sync_constant"]
+
+    names = RAW.points["name"]
+    assert missing(RAW._replace(points=RAW.points[names != "dram_latency"])) == "the latency of DRAM was not measured"
+    swapped = names.str.replace("meet", "other").str.replace("free", "meet").str.replace("other", "free")
+    told = "barriers of some blocks cost nothing that could be measured"
+    assert missing(RAW._replace(points=RAW.points.assign(name=swapped))) == told
 
 
 def test_the_best_of_mma_and_wgmma_counts() -> None:

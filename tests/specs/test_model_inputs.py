@@ -47,9 +47,9 @@ def test_every_model_has_inputs_and_every_input_a_use() -> None:
     assert [name for name, one in model_inputs().items() if not one.models and name not in used] == [
         "shared_mem_config_bytes",  # of the limits of an SM
         *("exported_limit_blocks", "exported_limit_warps", "exported_limit_registers", "exported_limit_shared"),
-        *("inst_latency", "periods", "local_insts", "schedulers", "dram_sustained", "block_rate"),  # of what-if
+        *("inst_latency", "local_insts", "schedulers", "dram_sustained"),  # of what-if
     ]
-    assert set(MODELS) - {"machine"} == set(models()) - {"amdahl", "agreement", "antiparallel"}
+    assert set(MODELS) - {"machine", "peak_time"} == set(models()) - {"amdahl", "agreement", "antiparallel"}
 
 
 def test_an_input_says_where_each_way_to_it_comes_from() -> None:

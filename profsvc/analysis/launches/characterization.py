@@ -26,6 +26,7 @@ from profsvc.formulas.performance.characterization import (
     saturated,
 )
 from profsvc.formulas.performance.operations import OPERATIONS
+from profsvc.specs.criteria import single_figures
 
 Array = NDArray[np.float64]
 # With fewer points a median of repeats has nothing to smooth, and the best point counts as it is.
@@ -50,6 +51,12 @@ class Characterization:
 
     samples: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
     sustained: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """The sustained shares by unit, and the medians of single figures by quantity, as models take them."""
+        figures = {name: float(np.median(self.samples[name][1])) for name in self.samples if name in single_figures()}
+        return {**self.sustained, **figures}
 
     def at(self, quantity: str, x: ArrayLike) -> Evaluated:
         """Evaluate a function at ``x``, saturated where x is unknown; 1 where the function was not measured."""

@@ -31,6 +31,7 @@ ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "Mem_LD": ("DRAM_lat",), "avg_inst_lat": ("avg_inst_lat", "FP_lat"), "bandwidth": ("mem_peak_bandwidth",),
         "warp": ("warp_size",),
     },
+    "mwp_cwp": {"round_trip": ("Mem_LD",), "request_bytes": ("load_bytes_per_warp",)},
     "throughput": {
         "slots": ("total",), "wide_slots": ("wide",), "mem_insts": ("mem",), "avg_inst_lat": ("inst_latency",),
         "request_bytes": ("load_bytes_per_warp",),
@@ -92,7 +93,8 @@ def model_inputs(
     """Return the inputs of the models of launches on one device.
 
     ``counters`` has one row per launch and one column per counter. ``figures`` are the catalogue values of the device,
-    ``memory`` is its row of timing.toml, ``measured`` the measured share of its peak of each unit.
+    ``memory`` is its row of timing.toml; ``measured`` are the measured shares of the peaks of its units and other
+    figures of its characterization.
     """
     known = _device_inputs(figures, memory or {}, measured or {})
     counts = Counts(counters)

@@ -10,7 +10,7 @@ import numpy as np
 
 from profsvc import specs
 from profsvc.analysis.models.answer import Answer, Array, decode
-from profsvc.analysis.models.inputs import Values, formula_arguments
+from profsvc.analysis.models.inputs import Values, formula_arguments, input_names
 from profsvc.analysis.potential.launch_potential import MIN_TIME_SHARE
 from profsvc.formulas import benefit as of_benefit
 from profsvc.formulas import throughput as of_throughput
@@ -27,9 +27,10 @@ def _ns(cycles: Any, v: Values) -> Array:
 
 
 def peak_time_ns(v: Values) -> Array:
-    """Time of the bytes in DRAM, of the operations and of the instructions at the peaks of the device: the longest."""
+    """Time of the work at the peak of each unit that has to do it: the longest of those that are known."""
     issued = v["insts_all"] * v["total_warps"] / (v["schedulers"] * v["sms"] * v["freq"])
-    each = (v["dram_bytes"] / v["bandwidth"], v["flop"] / v["fp_peak"], issued)
+    units = (v[name] for name in input_names("peak_time"))
+    each = (v["dram_bytes"] / v["bandwidth"], v["flop"] / v["fp_peak"], issued, *units)
     return np.asarray(np.fmax.reduce(np.broadcast_arrays(*each)) * 1e9)
 
 

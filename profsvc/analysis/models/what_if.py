@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.models.inputs import Values, formula_arguments, model_inputs
+from profsvc.analysis.models.inputs import Values, formula_arguments, input_names, model_inputs
 from profsvc.analysis.models.resources import fitting_blocks
 from profsvc.analysis.models.timing import CASES, at_least_peak_time, throughput_time
 from profsvc.analysis.potential.tensor_work import has_tensor_work
@@ -36,8 +36,8 @@ WARP_COUNTS = (
 # Inputs that are the machine's, and counters of the machine that another one does not have.
 MACHINE_INPUTS = (
     "sms", "freq", "bandwidth", "SIMD_width", "fp64_lanes", "SFU_width", "blocks_per_sm", "Mem_LD", "dep_coal",
-    "dep_uncoal", "hit_lat", "avg_inst_lat", "shared_mem_config_bytes", "schedulers", "block_rate",
-    "tensor_s",
+    "dep_uncoal", "hit_lat", "l2_lat", "avg_inst_lat", "shared_mem_config_bytes", "schedulers", "block_rate",
+    "tensor_s", "Gamma", "constant_word", "same_address_rate", "store_departure", "l2_sustained",
 )  # fmt: skip
 MACHINE_COUNTERS = (
     "sm_count", "sms_used", "sm_clock_hz", "dram_peak_bytes_per_s", "fp32_peak_flop_per_s", "fp64_peak_flop_per_s",
@@ -48,12 +48,12 @@ DERIVED = (
     "warps_per_block", "issue_cycles", "active_sms", "active_blocks_per_sm", "N", "M_Factor", "departure_delay",
     "Delta", "fp_lanes", "dram_lat", "Mem_L", "peak_plain", "peak_wide", "fp_peak", "mix_peak", "dram_bandwidth",
     "l1_bandwidth", "l2_bandwidth", "dram_sustained", "tensor_slots", "wide_slots", "slots",
-    "vector_peak",
+    "vector_peak", "round_trip", "N_pw", *input_names("peak_time"),
 )  # fmt: skip
 # Times of DRAM that are counted in cycles of the SMs: at a lower clock they are fewer.
 DRAM_TIMES = ("Mem_LD", "dep_coal", "dep_uncoal")
 # Latency of a unit -> the figure of a device that it is.
-LATENCIES = {"hit_lat": "l1_latency_cycles", "avg_inst_lat": "arithmetic_latency_cycles"}
+LATENCIES = {"hit_lat": "l1_latency_cycles", "l2_lat": "l2_latency_cycles", "avg_inst_lat": "arithmetic_latency_cycles"}
 # What limits a launch in a category of the throughput model.
 CATEGORIES = {
     1: "departure and bandwidth", 2: "departure of requests", 3: "bandwidth", 4: "too few warps, bandwidth just enough",

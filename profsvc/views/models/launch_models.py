@@ -62,7 +62,7 @@ def known_of(engine: "Engine", launch: Row, counters: Mapping[str, float] | None
     place = (named["device"], named["compute_capability"])
     device, capability = (None if pd.isna(text) else str(text) for text in place)
     figures = specs.figures(device, capability)
-    measured = device_characterization(store.characterizations(engine), device, specs.criteria()).sustained
+    measured = device_characterization(store.characterizations(engine), device, specs.criteria()).measured
     table = pd.DataFrame([list(counters.values())], columns=list(counters), dtype="float64")
     return Known(table, figures, specs.memory_table(str(figures.get("key"))), measured)
 

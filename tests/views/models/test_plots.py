@@ -95,7 +95,8 @@ def test_the_scan_of_warps_is_that_of_the_formula(demo, plots):
     assert (now["MWP"], now["CWP"]) == (pytest.approx(stored["MWP"]), pytest.approx(stored["CWP"]))
     assert now["mwp_cwp_speedup"] == pytest.approx(1)
     assert now["throughput_speedup"] == pytest.approx(1)
-    assert all(row["MWP"] <= row["warps"] + 1e-9 and row["CWP"] <= row["warps"] + 1e-9 for row in data["rows"])
+    # Two loads of each warp are under way together.
+    assert all(row["MWP"] <= 2 * row["warps"] + 1e-9 and row["CWP"] <= row["warps"] + 1e-9 for row in data["rows"])
     assert len(data["rows"]) == 64
 
 
