@@ -62,9 +62,17 @@ LONG = {"change", "invariants", "memory_hierarchy", "power", "thermal"}
 TWICE = ("_blocks", "_both_ways")
 
 
+# What takes tens of seconds begins first: at the end the other process would wait for it.
+BEGIN_FIRST = {
+    "test_the_store_works_on", "test_every_page_is_whole", "test_uploads_go_on_while_processes_are_killed",
+    "test_one_worker_killed_on_the_way_and_everything_there_once",
+}  # fmt: skip
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as ``fast`` what needs no store, no server, no browser and no made-up examples; before ``-m`` chooses."""
+    items.sort(key=lambda item: getattr(item, "originalname", None) not in BEGIN_FIRST)
     for item in items:
         if _is_fast(item):
             item.add_marker(pytest.mark.fast)
@@ -133,7 +141,7 @@ def computed(memory: Memory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A store with the run ``h200``, 34 launches of real kernels, and its nightly report. Tests only read it."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("demo") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("demo") / "store.sqlite"), pooled=True)
     with DEMO.open("rb") as stream:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
     report_of_night(engine)
@@ -153,7 +161,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
     """A store of this test's own."""
     shutil.copy(empty, tmp_path / "store.sqlite")
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     yield engine
     engine.dispose()
 

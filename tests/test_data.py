@@ -191,7 +191,7 @@ def test_fp32_peaks_are_those_the_makers_print(key: str, clock: str, tflops: flo
     known = devices()[key]
     hertz = known.base_clock_hz if clock == "base" else known.boost_clock_hz
     assert hertz is not None
-    assert 2 * known.sms * known.cores_fp32_per_sm * hertz == pytest.approx(tflops * 1e12, rel=0.03)
+    assert 2 * known.sms * known.fp32_lanes_per_sm * hertz == pytest.approx(tflops * 1e12, rel=0.03)
     if clock == "boost":
         assert known.fp32_peak_flop_per_s == pytest.approx(tflops * 1e12, rel=0.03)
 

@@ -75,11 +75,6 @@ class Device:
     tensor_sparsity_factor: float | None = None
 
     @property
-    def cores_fp32_per_sm(self) -> int:
-        """CUDA cores per SM, which is another word for the FP32 lanes."""
-        return self.fp32_lanes_per_sm
-
-    @property
     def max_threads_per_sm(self) -> int:
         """Thread slots per SM."""
         return self.max_warps_per_sm * self.warp_size

@@ -105,7 +105,7 @@ OTHERS = {
 @pytest.fixture(scope="module")
 def attacked(hostile_store):
     """A service on a store whose every name is hostile; only for what reads."""
-    engine = store.open_store(str(hostile_store))
+    engine = store.open_store(str(hostile_store), pooled=True)
     with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         yield service
     engine.dispose()

@@ -46,7 +46,6 @@ BODY_SCHEMA = {
 }
 
 CHART_KINDS = ("line", "points", "bars")
-_TEXT = {"type": "string"}
 SAVED_BODY = {"sql": str, "params": dict, "chart": dict}
 SAVED_SCHEMA = {
     "type": "object",

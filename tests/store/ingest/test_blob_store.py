@@ -42,6 +42,7 @@ def rows(engine: Engine) -> dict[str, list[dict]]:
     return {view: sorted(store.select(engine, view), key=repr) for view in store.VIEWS}
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_bytes_are_kept_as_they_were_given(engine: Engine, files: BlobStore) -> None:
     sha256 = put(engine, RAW, files).sha256
     assert lying(files) == [f"blobs/{sha256[:2]}/{sha256}.zst", "lock"]
@@ -52,6 +53,7 @@ def test_bytes_are_kept_as_they_were_given(engine: Engine, files: BlobStore) -> 
     assert (files.folder.stat().st_mode | files.spool.stat().st_mode) & 0o077 == 0
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_bytes_are_on_the_disk_before_the_rows_are_committed(engine: Engine, files: BlobStore, monkeypatch) -> None:
     order = []
     real_sync, real_finish = os.fsync, store.ingest.upload._Upload.finish

@@ -49,6 +49,7 @@ def test_a_named_run_is_made_although_the_bytes_are_in_another(engine: Engine, f
     )
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_into_the_same_run_the_same_bytes_come_once(put) -> None:
     first = put(ONE)
     for run in (ONE, store.RunInfo(run_id=first.run_id), store.RunInfo()):
@@ -56,6 +57,7 @@ def test_into_the_same_run_the_same_bytes_come_once(put) -> None:
         assert (again.known, again.upload_id, again.run_id) == (True, 1, 1)
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_who_names_no_run_gets_what_the_own_project_has_and_nothing_of_others(put) -> None:
     put(ONE)
     own = put(store.RunInfo("p"))
@@ -63,6 +65,7 @@ def test_who_names_no_run_gets_what_the_own_project_has_and_nothing_of_others(pu
     assert put(store.RunInfo("p")).upload_id == 2
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_bytes_that_may_be_anywhere_stay_where_they_are(put) -> None:
     put(ONE)
     found = put(store.RunInfo(name="waited", anywhere=True))
@@ -71,6 +74,7 @@ def test_bytes_that_may_be_anywhere_stay_where_they_are(put) -> None:
     assert (other.known, other.run) == (False, "waited")
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_options_given_with_known_bytes_are_not_swallowed(engine: Engine, put) -> None:
     put(ONE, SMI)
     given = store.RunInfo(name="a", tags={"branch": "main"}, commit_id="c0ffee", device="H100")
@@ -83,6 +87,7 @@ def test_options_given_with_known_bytes_are_not_swallowed(engine: Engine, put) -
     assert "--timezone" in put(ONE, SMI, zone="Europe/Berlin").message
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_kept_bytes_go_with_the_last_upload_of_them(engine: Engine, files: BlobStore, put) -> None:
     put(ONE)
     put(OTHER)
@@ -95,6 +100,7 @@ def test_kept_bytes_go_with_the_last_upload_of_them(engine: Engine, files: BlobS
     assert blobs(files) == 0
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_a_deleted_upload_comes_back_beside_another_of_its_bytes(engine: Engine, files: BlobStore, put) -> None:
     put(ONE)
     put(OTHER)
@@ -103,6 +109,7 @@ def test_a_deleted_upload_comes_back_beside_another_of_its_bytes(engine: Engine,
     assert [row["upload_id"] for row in store.select(engine, "v1_uploads")] == [1, 2]
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_a_missing_file_is_missing_for_each_upload_of_it(engine: Engine, files: BlobStore, put) -> None:
     sha256 = put(ONE).sha256
     put(OTHER)
@@ -116,6 +123,7 @@ def test_a_missing_file_is_missing_for_each_upload_of_it(engine: Engine, files: 
     assert checks["kept bytes"].found == "0 files; missing for uploads 1, 2"
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_a_month_of_history_is_imported_as_a_month(engine: Engine, put) -> None:
     for day in (3, 1, 2):
         at = store.parse_measured_at(f"2026-10-0{day}T03:00:00Z")

@@ -49,6 +49,7 @@ def sums(engine: Engine, every: str = "") -> list[tuple[object, ...]]:
     return [tuple(row) for row in store.query(engine, SUMS.format(every)).rows]
 
 
+@pytest.mark.usefixtures("unanalysed")
 @pytest.mark.parametrize("reports", list(permutations([KERNELS, GRIDS, BOTH])))
 def test_reports_of_one_capture_count_once_in_any_order(engine: Engine, reports: tuple[str, ...]) -> None:
     for text in reports:

@@ -45,6 +45,7 @@ def assert_each_launch_counts_once(engine: Engine, names: Names) -> None:
     assert sources == (told,)
 
 
+@pytest.mark.usefixtures("unanalysed")
 @mostly_on_sqlite("names", (("raw",), *PAIRS), ON_BOTH, "+".join)
 def test_each_launch_counts_once_whatever_files_tell_of_it(engine: Engine, names: Names) -> None:
     upload_all(engine, names)
