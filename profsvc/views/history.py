@@ -10,8 +10,9 @@ import numpy as np
 
 from profsvc import specs, store
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.formulas.change.histories import all_steps
 from profsvc.formulas.change.nightly_test import effect
-from profsvc.formulas.change.steps import MIN_HISTORY, MIN_SEGMENT, all_steps
+from profsvc.formulas.change.surest_step import MIN_HISTORY, MIN_SEGMENT
 from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
 from profsvc.store.queries.kernels.history import MAX_POINTS, HistoryFilter

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from profsvc.formulas.change.histories import all_steps
 from profsvc.formulas.change.nightly_test import NightlyVerdict, newest_value, nightly_verdict
-from profsvc.formulas.change.steps import ALPHA, MAX_LEAVE_ONE_OUT_RATIO, all_steps, newest_step
+from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO
 from tests.benchmarks.left_out import counted, p_of_others
 
 SEED = 20261121

@@ -7,12 +7,12 @@ from scipy import special
 
 from profsvc.formulas.change.level_visits import MAX_VISIT_DISTANCE_SD
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS
-from profsvc.formulas.change.steps import (
+from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
+from profsvc.formulas.change.surest_step import (
     DOUBT_WEIGHT_FACTOR,
     MAX_LEAVE_ONE_OUT_RATIO,
     MIN_HISTORY,
     OUTLYING_SD,
-    VALUE_COMPARISON_SD,
     WINDOWS,
 )
 from profsvc.formulas.numerics.arrays import Groups

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import mannwhitneyu
 
-from profsvc.formulas.change.steps import all_steps
+from profsvc.formulas.change.histories import all_steps
 from tests.benchmarks.detection import SD, later, of_peers, walk
 
 SIDE, FIRST, NEAR, SOON, MARGIN = 20, 20, 5, 20, 5

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc.formulas.change.night_states import MIN_SERIES, night_states
-from profsvc.formulas.change.steps import MIN_SEGMENT
+from profsvc.formulas.change.surest_step import MIN_SEGMENT
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]

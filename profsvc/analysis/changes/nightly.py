@@ -283,6 +283,9 @@ def _requested_reruns(
 ) -> list[Row]:
     """The newest run of series that may have changed and of which a few runs more decide, the surest first."""
     group, rows = points["group"].to_numpy(np.int64), []
+    tests = max(int(np.isfinite(verdict.p).sum()), nightly_test.MIN_TESTS)
+    # So sure must one finding more be, beside the others of the night.
+    enough = min(ALPHA, nightly_test.MAX_FALSE_DISCOVERY_RATE * (1 + int(verdict.found.sum())) / tests)
     for one in np.flatnonzero(verdict.rerun_wanted).tolist():
         own = np.flatnonzero((group == one) & ~np.isnan(value))
         newest, expected = float(value[own[-1]]), float(np.median(value[own[:-1]]))
@@ -293,7 +296,7 @@ def _requested_reruns(
         suspected = newest if verdict.newest_p[one] <= nightly_test.RERUN_P else float(verdict.after[one])
         more = np.append(value[own], [suspected] * RERUNS)
         p = float(newest_step(more, None, np.append(error[own], [error[own[-1]]] * RERUNS), prior[one]).p)
-        if p > ALPHA:
+        if p > enough:
             continue
         run = points.iloc[int(own[-1])]
         rows.append(
@@ -339,5 +342,8 @@ def _temperature_changes(
 def series_of_tonight(points: pd.DataFrame, tonight: Collection[int]) -> pd.DataFrame:
     """Return the points of the series that a run of tonight has one of, renumbered from 0."""
     fresh = points["run_id"].isin(list(tonight))
-    kept = points[points["group"].isin(points.loc[fresh, "group"].unique())].reset_index(drop=True)
+    inside = points["group"].isin(points.loc[fresh, "group"].unique())
+    if inside.all():
+        return points
+    kept = points[inside].reset_index(drop=True)
     return kept.assign(group=pd.factorize(kept["group"])[0])

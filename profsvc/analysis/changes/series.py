@@ -7,7 +7,7 @@ was measured, under a name of its own (``raw_power``, ``raw_energy``).
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ COLUMNS = (
     *IDENTITY, "kind", "unit", "run_id", "value", "raw", "low", "high", "per_c", "per_c_low", "per_c_high",
     "reference_c", "reason",
 )  # fmt: skip
+NUMBERS = ("value", "raw", "low", "high", "per_c", "per_c_low", "per_c_high", "reference_c")
 UNITS = {"duration": "ns", "power": "W", "energy": "J", "temperature": "degC", "clock": "Hz"}
 QUALITY_SHARES = {"lines": "rejected_lines", "missing": "missing_criteria"}
 REFERENCE_STEP_C = 5.0
@@ -44,14 +45,36 @@ def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
         *(_whole_run_points(figures[name], quantity, "data_quality") for name, quantity in QUALITY_SHARES.items()),
         *_power_points(figures["power"]),
     ]
-    table = pd.concat([part.reindex(columns=list(COLUMNS)).astype(object) for part in parts], ignore_index=True)
-    of_run = runs.set_index("run_id")
-    table["project"] = table["run_id"].map(of_run["project"]).astype(object)
-    own = table["run_id"].map(of_run["device"]).astype(object)
-    table["device"] = table["device"].where(table["device"].notna(), own)
-    numbers = ["value", "raw", "low", "high", "per_c", "per_c_low", "per_c_high", "reference_c"]
-    table[numbers] = table[numbers].astype(np.float64)
-    return table.where(table.notna(), None).astype(dict.fromkeys(numbers, np.float64))
+    # One column at a time, texts as numbers of equal ones: a year of many kernels is a table of millions of rows.
+    table = pd.DataFrame({name: _joined(parts, name) for name in COLUMNS})
+    own = runs.set_index("run_id").reindex(table["run_id"])
+    table["project"] = _coded(own["project"].to_numpy(object))
+    device = _texts(table["device"])
+    table["device"] = _coded(np.where(pd.isna(device), own["device"].to_numpy(object), device))
+    return table
+
+
+def _joined(parts: Sequence[Frame], name: str) -> Any:
+    if name in NUMBERS:
+        return np.concatenate([_column(part, name, np.nan).astype(np.float64) for part in parts])
+    if name == "run_id":
+        return np.concatenate([part[name].to_numpy(np.int64) for part in parts])
+    return _coded(np.concatenate([_column(part, name, None).astype(object) for part in parts]))
+
+
+def _column(part: Frame, name: str, missing: float | None) -> Any:
+    return part[name].to_numpy() if name in part else np.full(len(part), missing)
+
+
+def _coded(texts: Any) -> pd.Categorical:
+    codes, names = pd.factorize(texts)
+    return pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
+
+
+def _texts(coded: "pd.Series[Any]") -> Any:
+    """Return texts as they were, None where one is missing."""
+    names = np.array([*coded.cat.categories, None], dtype=object)
+    return names[coded.cat.codes.to_numpy()]
 
 
 def _by_tool(durations: Frame) -> Frame:
@@ -123,27 +146,43 @@ def to_series(table: Frame, runs: Frame, references: Mapping[str, float]) -> Fra
     Powers are at the temperature that ``references`` gives for their series, else at that of their runs, rounded; it is
     ``reference_c`` then. ``error`` is the standard error of a value where it is known, NaN elsewhere.
     """
-    of_run = runs.set_index("run_id")
-    table = table.assign(**{name: table["run_id"].map(of_run[name]).astype(object) for name in ("at", "run", "build")})
-    table["build"] = table["build"].where(table["build"].notna(), None)
-    table["place"] = table["run_id"].map({int(run_id): place for place, run_id in enumerate(runs["run_id"])})
-    table["series"] = _digests(table)
-    table = table.sort_values(["series", "place"], kind="stable", ignore_index=True)
-    table["group"] = pd.factorize(table["series"])[0]
+    place = pd.Index(runs["run_id"]).get_indexer(table["run_id"])
+    number, digests = _digests(table)
+    names, rank = np.unique(digests, return_inverse=True)
+    order = np.lexsort((place, rank[number]))
+    table = table.take(order).reset_index(drop=True)
+    place, series = place[order], rank[number[order]]
+    texts = {name: _texts(table[name]) for name in COLUMNS if name not in (*NUMBERS, "run_id")}
+    texts |= {name: _known(runs[name])[place] for name in ("at", "run", "build")} | {"series": names[series]}
+    # Pandas would take texts for its own type, in which None becomes NaN.
+    objects = {name: pd.Series(cells, dtype=object) for name, cells in texts.items()}
+    table = table.assign(**objects, place=place, group=pd.factorize(series)[0])
     table = _at_reference_temperature(table, references)
     raw_only = table["kind"].isin(["power", "energy"]) & table.groupby("group")["value"].transform("count").eq(0)
-    table.loc[raw_only, "value"] = table.loc[raw_only, "raw"]
-    table.loc[raw_only, ["raw", "low", "high", "reference_c"]] = np.nan
-    table.loc[raw_only, "quantity"] = "raw_" + table.loc[raw_only, "quantity"].astype(object)
-    table.loc[raw_only, "series"] = _digests(table[raw_only])
+    if raw_only.any():
+        table.loc[raw_only, "value"] = table.loc[raw_only, "raw"]
+        table.loc[raw_only, ["raw", "low", "high", "reference_c"]] = np.nan
+        table.loc[raw_only, "quantity"] = "raw_" + table.loc[raw_only, "quantity"].astype(object)
+        number, digests = _digests(table[raw_only])
+        table.loc[raw_only, "series"] = digests[number]
     table["error"] = (table["high"] - table["low"]) / (2 * NORMAL_975)
     return table
 
 
-def _digests(table: Frame) -> Any:
-    keys = list(table[list(IDENTITY)].itertuples(index=False, name=None))
-    known = {key: series_digest(key) for key in dict.fromkeys(keys)}
-    return [known[key] for key in keys]
+def _digests(table: Frame) -> tuple[Any, Any]:
+    """Return the number of the series of each point, and the digests of all series."""
+    number = np.zeros(len(table), dtype=np.int64)
+    for name in IDENTITY:
+        codes, names = pd.factorize(table[name])
+        number = pd.factorize(number * (len(names) + 1) + codes + 1)[0]
+    first = np.unique(number, return_index=True)[1]
+    heads = table[list(IDENTITY)].iloc[first].astype(object)
+    keys = heads.where(heads.notna(), None).itertuples(index=False, name=None)
+    return number, np.array([series_digest(key) for key in keys], dtype=object)
+
+
+def _known(texts: "pd.Series[Any]") -> Any:
+    return texts.astype(object).where(texts.notna(), None).to_numpy(object)
 
 
 def series_digest(identity: tuple[str | None, ...]) -> str:

@@ -4,6 +4,7 @@ Modules::
 
     bisection       search for the first commit of a change by measurements with noise
     findings        states of a finding, and the evidence that changes them
+    histories       all steps of long histories, looked at once
     level_habits    excursions to other levels and back
     level_visits    probability that chance alone gives a level
     night_states    nights on which a board was in another state
@@ -11,6 +12,7 @@ Modules::
     siblings        what the siblings of a series say of it
     steps           steps in the level of a series
     stretches       how often siblings leave their level and come back
+    surest_step     the newest values held against all before them, window by window
     trends          whether a series stays, follows a trend or steps
     two_level_test  probability of a step, from all values and without each of them
 """

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.change.steps import ALPHA, MIN_SEGMENT, newest_step
+from profsvc.formulas.change.steps import ALPHA, newest_step
 from profsvc.formulas.change.stretches import Stretches
+from profsvc.formulas.change.surest_step import MIN_SEGMENT
 from profsvc.formulas.numerics.arrays import Array, Bools, Mask, flat_floats, floats, mask, numbers
 from profsvc.formulas.numerics.distributions import student_tail
 from profsvc.formulas.numerics.flags import Flag
@@ -32,6 +33,9 @@ MAD_EFFICIENCY = 0.37  # a median absolute deviation knows as much as a standard
 MEDIAN_VARIANCE = np.pi / 2  # variance of the median of normal values over that of their mean
 RERUN_P = 0.01
 MAX_FALSE_DISCOVERY_RATE = 0.05
+# A night on fewer series counts as one on so many: one finding alone needs p <= 0.0033. Looks at adjacent nights share
+# most of their values, so six in ten of such nights are new ones: two in 1000 nights of a quiet series.
+MIN_TESTS = 15
 
 
 class NewestValue(NamedTuple):
@@ -212,10 +216,12 @@ def noise_floor(value: ArrayLike, binary: ArrayLike, group: ArrayLike | None = N
     return NoiseFloor(*groups.shaped(sd, df.astype(np.int64), mask((Flag.NOT_APPLICABLE, np.isnan(sd)))))
 
 
-def false_discovery(p: ArrayLike, share: float = MAX_FALSE_DISCOVERY_RATE, dependent: bool = False) -> Discovery:
+def false_discovery(
+    p: ArrayLike, share: float = MAX_FALSE_DISCOVERY_RATE, dependent: bool = False, least: int = 1
+) -> Discovery:
     r"""Findings of many tests at a limited false-discovery rate.
 
-    .. math:: \tilde p_{(i)} = \min_{j \ge i} \min\left(1, \frac{M}{j} c\, p_{(j)}\right), \qquad
+    .. math:: \tilde p_{(i)} = \min_{j \ge i} \min\left(1, \frac{\max(M, L)}{j} c\, p_{(j)}\right), \qquad
               c = 1 \text{ or } \sum_{k=1}^{M} \frac{1}{k}
 
     Source: [BenjaminiHochberg1995]; with the factor c for any dependence [BenjaminiYekutieli2001].
@@ -225,6 +231,7 @@ def false_discovery(p: ArrayLike, share: float = MAX_FALSE_DISCOVERY_RATE, depen
         share: False findings over all findings that may be expected at most [1].
         dependent: Whether to hold the share under any dependence of the tests; series that rise together are no
             reason, for independent and positively dependent tests need no factor.
+        least: Tests that there are at least, L, as if the others had found nothing: it limits the error of few tests.
 
     Returns: Discovery; of a missing p the adjusted one is NaN and nothing is found.
 
@@ -240,7 +247,7 @@ def false_discovery(p: ArrayLike, share: float = MAX_FALSE_DISCOVERY_RATE, depen
     order = np.argsort(given[known], kind="stable")
     m = order.size
     c = float(np.sum(1.0 / np.arange(1, m + 1))) if dependent else 1.0
-    steps = given[known][order] * (m * c) / np.arange(1, m + 1)
+    steps = given[known][order] * (max(m, least) * c) / np.arange(1, m + 1)
     adjusted = np.full(given.size, np.nan)
     adjusted[np.flatnonzero(known)[order]] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
     return Discovery(adjusted, adjusted <= share)
@@ -333,7 +340,7 @@ def nightly_verdict(
     step = newest_step(value, group, standard_error, prior, stretches, shortest)
     newest = newest_value(value, group, standard_error)
     p, newest_p = np.atleast_1d(step.p), np.atleast_1d(newest.p)
-    family = false_discovery(p, share)
+    family = false_discovery(p, share, least=MIN_TESTS)
     material = effect(step.before, step.after, relative, absolute).material
     found = (p <= alpha) & family.found & material
     rerun = ~found & ((newest_p <= RERUN_P) | ((np.atleast_1d(step.p_suspected) <= RERUN_P) & material))

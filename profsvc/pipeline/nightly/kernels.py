@@ -27,7 +27,8 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
     """
     if points.empty:
         return []
-    own = points[(points["kind"] == "duration") & (points["quantity"] == "duration") & points["kernel"].notna()]
+    timed = (points["kind"] == "duration") & (points["quantity"] == "duration") & points["kernel"].notna()
+    own = points.loc[timed, [*NAMES, "kernel", "sensor", "at", "value"]]
     fresh, rows, pairs = set(tonight), [], []
     for _, group in own.groupby(["project", "device", "sensor"], dropna=False, sort=True):
         new = group[group["run_id"].isin(list(fresh))]

@@ -7,9 +7,9 @@ a run has no launches of it. The device of a kernel is that of its run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from profsvc.store.connection.sql import Engine, bindparam, text
@@ -151,27 +151,43 @@ def series_of_runs(
     with reading(engine) as connection:
         for name, query in _OF_RUNS.items():
             asked = text(query).bindparams(bindparam("runs", expanding=True))
-            parts: list[Sequence[Any]] = []
             wanted = list(run_ids) if name in names else []
+            columns: _Columns | None = None
             for begin in range(0, max(len(wanted), 1), RUNS_PER_QUERY):
                 result = connection.execute(asked, {"runs": wanted[begin : begin + RUNS_PER_QUERY]})
-                parts += result.partitions(ROWS_AT_ONCE)
-            found[name] = _frame(parts, list(result.keys()))
+                columns = columns or _Columns(list(result.keys()))
+                for part in result.partitions(ROWS_AT_ONCE):
+                    columns.add(part)
+            found[name] = columns.frame() if columns else pd.DataFrame()
     return found
 
 
-def _frame(parts: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFrame:
-    """Return rows as columns; equal texts are one object, as each kernel is in every run."""
-    by_part = [list(zip(*part, strict=True)) for part in parts if part]
-    same: dict[str | None, str | None] = {}
-    columns: dict[str, pd.Series[Any]] = {}
-    for place, name in enumerate(names):
-        cells = list(chain.from_iterable(columns_of_part[place] for columns_of_part in by_part))
-        if isinstance(next((cell for cell in cells if cell is not None), None), str):
-            columns[name] = pd.Series(list(map(same.setdefault, cells, cells)), dtype=object)
-        else:
-            columns[name] = pd.Series(cells, dtype=None if cells else object)
-    return pd.DataFrame(columns)
+class _Columns:
+    """Rows as columns, some rows at a time: equal texts are one object, as each kernel is in every run."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.parts: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        self.same: dict[Any, Any] = {}
+
+    def add(self, rows: Sequence[Any]) -> None:
+        """Add rows."""
+        for parts, cells in zip(self.parts.values(), zip(*rows, strict=True), strict=True):
+            first = next((cell for cell in cells if cell is not None), None)
+            if isinstance(first, str):
+                parts.append(np.array([*map(self.same.setdefault, cells, cells)], dtype=object))
+            else:
+                parts.append(pd.Series(cells, dtype=object if first is None else None).to_numpy())
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows; a column without a value in some of them has NaN there if the others are numbers."""
+        return pd.DataFrame({name: _joined(parts) for name, parts in self.parts.items()})
+
+
+def _joined(parts: Sequence[np.ndarray]) -> "pd.Series[Any]":
+    if any(part.dtype != object for part in parts):
+        parts = [part.astype(np.float64) if part.dtype == object else part for part in parts]
+    joined = np.concatenate(parts) if parts else np.empty(0, dtype=object)
+    return pd.Series(joined, dtype=joined.dtype)
 
 
 def uploads_between(engine: Engine, project: str, since: int, until: str) -> list[dict[str, Any]]:

@@ -1,0 +1,107 @@
+"""All steps of long histories, looked at once."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from profsvc.formulas.change.steps import ALPHA
+from profsvc.formulas.change.surest_step import MIN_HISTORY, MIN_SEGMENT, surest_step
+from profsvc.formulas.numerics.arrays import Array
+from profsvc.formulas.numerics.series import (
+    Index,
+    Series,
+    codes_of,
+    gather,
+    in_units_of_sd,
+    medians,
+    read_series,
+    subseries,
+    without_spikes,
+)
+
+# newest values left out, to see steps that were later reversed
+LOOKBACK_LENGTHS = (0, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)
+
+
+class Steps(NamedTuple):
+    """The steps that were found, one entry per step, by group and then in order."""
+
+    group: NDArray[np.int64]
+    at: NDArray[np.int64]
+    p: Array
+    before: Array
+    after: Array
+
+
+def all_steps(
+    value: ArrayLike,
+    group: ArrayLike | None = None,
+    standard_error: ArrayLike | None = None,
+    alpha: float = ALPHA,
+) -> Steps:
+    r"""All steps of long histories: the surest one, then the same in the parts before and after it.
+
+    .. math:: E \min_e p_e \le \alpha
+
+    A part is tested by `newest_step` as it is, and as it was without its newest 5, 8, 13, ... values: so a step that
+    was taken back later is seen too, unless no view ends near it. With E such views each p is
+    multiplied by E, the bound of Bonferroni. A level that was there before makes a step too: this tells what happened,
+    and not whether it is new. Nights as they come need only `newest_step`, with the series since the last step.
+
+    Source: own model; binary segmentation with the test of `newest_step`.
+
+    Args:
+        value: Values of the series in order, flat [any]; NaN where one is missing.
+        group: Id of the series of each value; None: one series.
+        standard_error: Standard error of each value, or one for all [as the value]; None, NaN or 0: unknown.
+        alpha: Probability of error, of each part [1].
+
+    Returns: Steps; ``before`` and ``after`` are the medians of the levels on both sides.
+
+    Range: at least 5 values before each step and 3 after.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not fit.
+
+    >>> up_and_down = [1.0, 1.1, 0.9, 1.0, 1.1, 0.9] * 2 + [3.0, 3.1, 2.9, 3.0, 3.1, 2.9] + [1.0, 1.1, 0.9, 1.0, 1.1]
+    >>> found = all_steps(up_and_down)
+    >>> found.at.tolist(), found.before.tolist(), found.after.tolist()
+    ([12, 18], [1.0, 3.0], [3.0, 1.0])
+    """
+    x, error, groups = read_series(value, group, standard_error)
+    series = without_spikes(gather(x, error, groups, ~np.isnan(x)))
+    splits, sure = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    start, stop = series.start, series.stop
+    while start.size:
+        split, p = _step_at_any_end(series, start, stop)
+        found = p <= alpha
+        splits.append(split[found])
+        sure.append(p[found])
+        start, stop = np.append(start[found], split[found]), np.append(split[found], stop[found])
+    at, p = np.concatenate(splits), np.concatenate(sure)
+    order = np.argsort(at)
+    at, p = at[order], p[order]
+    level = np.zeros(series.x.size + 1, dtype=np.intp)
+    level[at] = 1
+    level[series.start[1:]] = 1
+    codes = np.cumsum(level)[:-1]
+    levels = medians(series.x, codes, int(level.sum()) + 1)
+    before, after = levels[codes[at] - 1], levels[codes[at]]
+    columns = (groups.ids[codes_of(series)[at]], series.place[at], p, before, after)
+    return Steps(*(column[before != after] for column in columns))
+
+
+def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, Array]:
+    """Split and p of the surest step in each part, as seen from its end or from earlier nights."""
+    cuts = np.array(LOOKBACK_LENGTHS)
+    part, view = np.nonzero((stop - start)[:, np.newaxis] - cuts >= MIN_SEGMENT + MIN_HISTORY)
+    n = stop[part] - cuts[view] - start[part]
+    seen = subseries(series, start[part], start[part] + n)
+    best = surest_step(in_units_of_sd(seen), doubt=False)
+    looks = np.bincount(part, minlength=start.size)
+    order = np.lexsort((best.p, part))
+    first = order[np.cumsum(looks)[looks > 0] - looks[looks > 0]]
+    split, p = start.copy(), np.full(start.size, np.nan)
+    split[looks > 0] = (best.split - seen.start + start[part])[first]
+    p[looks > 0] = np.minimum(best.p[first] * looks[looks > 0], 1.0)
+    return split, p
