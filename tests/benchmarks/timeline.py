@@ -25,7 +25,7 @@ from sqlalchemy import Engine, text
 
 from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading
-from profsvc.views.timeline import timeline
+from profsvc.views.timeline import search, timeline
 from profsvc.views.trace_export import write_perfetto
 from tests.benchmarks.reading import gpu_trace, write
 from tests.benchmarks.run_pages import service
@@ -63,6 +63,10 @@ def main() -> None:
         ):
             took, whole = _ask(http, {})
             print(f"{whole['events']} events; first answer {took:.3f} s, {len(whole['lanes'])} lanes")
+            busy = time.process_time()
+            found = search(engine, 1, whole["by_name"][0]["name"], 1)
+            busy = time.process_time() - busy
+            print(f"search: {1e3 * busy:.1f} ms of the processor, {found['events']} events have the name")
             length = whole["length_ns"]
             for zoom in range(ZOOMS):
                 begin = length // 3
