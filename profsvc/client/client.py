@@ -168,6 +168,11 @@ class Client(Uploads, Administration):
         params = protocol.encode_request({"before": before}) | {"after": after, "map": pairs, "fail_on": limits}
         return self._request("POST" if record else "GET", "/v1/compare", params)
 
+    def compare_several(self, runs: Sequence[str | int], baseline: str | int | None = None) -> dict[str, Any]:
+        """Return the mean time of each kernel in several runs, beside the first of them or another baseline."""
+        given: dict[str, Any] = {"run": [*runs], **protocol.encode_request({"baseline": baseline})}
+        return self._request("GET", "/v1/compare/runs", given)
+
     def accuracy(
         self,
         project: str | None = None,

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from profsvc import store, views
 from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.views import compare as side_by_side
+from profsvc.views import compare_several as several
 from profsvc.views import launch_metrics as metric_view
 from profsvc.views import source_lines as source_view
 from profsvc.views.explain import numbers as walk
@@ -130,6 +131,20 @@ def _answer_versions(request: Request) -> Response:
         for row, name in zip(view["rows"], names, strict=True):
             row["version"] = name
     return success(request, view)
+
+
+async def get_several(request: Request) -> Response:
+    """The mean time of each kernel in several runs, beside a baseline."""
+    return await in_worker_thread(_answer_several, request, app_state(request).query_limit)
+
+
+def _answer_several(request: Request) -> Response:
+    args = RequestArgs(request)
+    names, baseline = args.texts("run"), args.text("baseline")
+    args.reject_unknown()
+    ids = [run_id_of(request, name) for name in names]
+    base = run_id_of(request, baseline) if baseline else None
+    return success(request, several.compare_several(app_state(request).engine, ids, base))
 
 
 async def get_comparison(request: Request) -> Response:
@@ -265,6 +280,12 @@ def register(app: FastAPI) -> None:
         query_param("kernel", "string", "kernels with this name, or with this part of it"),
     ]  # fmt: skip
     add_route(app, "/v1/versions", get_versions, "read", name="versions", takes=takes, tag="runs")
+    takes = [
+        query_param("run", "array", f"the {RUN_DESCRIPTION}; repeatable", "h200", required=True,
+                    items={"type": "string"}),
+        query_param("baseline", "string", "the run that the others are compared with; default: the first"),
+    ]  # fmt: skip
+    add_route(app, "/v1/compare/runs", get_several, "read", name="compare_several", takes=takes, tag="runs")
     takes = [
         query_param("before", "string", f"the {RUN_DESCRIPTION}; default: the run before of the same project, device "
                     "and branch (tag branch)", "h200"),

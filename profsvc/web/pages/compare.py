@@ -1,6 +1,6 @@
-"""``/compare``: two runs side by side: change per kernel, and predicted against achieved speedup."""
+"""``/compare``: two runs side by side: change per kernel, and predicted against achieved speedup; or several runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,6 +14,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.text.comparison import CHANGED, achieved, large_parts, overall_change, reasons_not_corrected
 from profsvc.reports.text.model_values import interval
 from profsvc.views import compare as side_by_side
+from profsvc.views import compare_several as several
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of
@@ -33,14 +34,15 @@ PAIR_SEPARATOR = "..."
 
 
 def show_comparison(request: Request) -> Response:
-    """Compare two runs; without two, list the newest pairs."""
+    """Compare two runs, or those ticked in a list; without two, list the newest pairs."""
     args, engine = RequestArgs(request), app_state(request).engine
     names = {when: args.text(when) for when in ("before", "after")}
     ticked = args.texts("run")
+    baseline = args.text("baseline") if ticked else ""
     mapped, lines = args.pairs("map", "reduce_v1=reduce_v7"), args.texts("map")
     args.reject_unknown()
     if ticked:
-        return _redirect_ticked(request, ticked)
+        return _show_ticked(request, ticked, baseline)
     newest = _newest_runs(engine, grant_of(request).project)
     known: dict[str, Any] = {"names": names, "newest": newest, "mapped": lines, "message": "", "view": None}
     if not all(names.values()):
@@ -77,12 +79,48 @@ def _form_value(engine: Engine, given: str, run: Mapping[str, Any]) -> str:
     return given
 
 
-def _redirect_ticked(request: Request, ticked: Sequence[str]) -> Response:
-    """Redirect to the comparison of two runs of a list, the older one before."""
+def _show_ticked(request: Request, ticked: Sequence[str], baseline: str) -> Response:
+    """Compare the ticked runs of a list, the oldest one first: two as before and after, more in one table."""
     ids = sorted({find_run_id(request, name) for name in ticked})
-    if len(ids) != 2:
-        raise UsageError(f"tick two runs to compare them; ticked: {len(ids)}")
-    return redirect(request, "/compare", {"before": str(ids[0]), "after": str(ids[1])})
+    if len(ids) == 2:
+        return redirect(request, "/compare", {"before": str(ids[0]), "after": str(ids[1])})
+    if not 2 < len(ids) <= several.MAX_RUNS:
+        raise UsageError(f"tick two to {several.MAX_RUNS} runs to compare them; ticked: {len(ids)}")
+    base = find_run_id(request, baseline) if baseline else None
+    view = several.compare_several(app_state(request).engine, ids, base)
+    links = Links(json=path_to(request, "/v1/compare/runs", request.query_params.multi_items()))
+    asked = [("run", str(run_id)) for run_id in ids]
+    return page(
+        request, "compare_several.html", f"Compare {len(ids)} runs", links=links, view=view,
+        runs=[run | {"path": path_to(request, "/compare", [*asked, ("baseline", str(run["run_id"]))])}
+              for run in view["runs"]],
+        columns=_several_columns(view), rows=_several_rows(view),
+    )  # fmt: skip
+
+
+def _several_columns(view: Mapping[str, Any]) -> list[Column]:
+    columns = [Column("kernel", "Kernel", "name", full="kernel_full", width=44,
+                      link=lambda row: history_path(row["kernel_full"]))]  # fmt: skip
+    for place, run in enumerate(view["runs"]):
+        columns.append(Column(f"mean_{place}", name(run["name"], 24), "duration", "v1_kernel_totals.mean_ns",
+                              _always({"run": run["run_id"]})))  # fmt: skip
+        if run["run_id"] != view["baseline"]:
+            columns.append(Column(f"change_{place}", "Change", "change", "compare.change", flags=f"word_{place}"))
+    return columns
+
+
+def _always(where: Mapping[str, Any]) -> Callable[[Row], Mapping[str, Any]]:
+    return lambda _: where
+
+
+def _several_rows(view: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        row
+        | {f"mean_{place}": _to_ns(mean) for place, mean in enumerate(row["mean_us"])}
+        | {f"change_{place}": change for place, change in enumerate(row["change"])}
+        | {f"word_{place}": WORDS.get(word or "", "") for place, word in enumerate(row["outcome"])}
+        for row in view["kernels"]
+    ]
 
 
 def redirect_pair(request: Request) -> Response:

@@ -38,6 +38,7 @@ WHO = {
     ("GET", "/v1/runs/{run:path}/timeline.json"): "read",
     ("GET", "/v1"): "read",
     ("GET", "/v1/versions"): "read",
+    ("GET", "/v1/compare/runs"): "read",
     ("GET", "/v1/runs/{run:path}/graph"): "read",
     ("GET", "/v1/runs/{run:path}/source"): "read",
     **{("GET", f"/v1/runs/{{run:path}}/plots/{{kind}}{form}"): "read" for form in ("", ".json", ".svg", ".png")},

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from profsvc import store
+from profsvc.client import Client
 from profsvc.errors import NotFoundError
 from profsvc.views.compare import compare
 from tests.web.pages.conftest import window
@@ -64,7 +65,29 @@ def test_two_ticked_runs_are_compared_without_script(chromium, shown):
         ids = sorted(int(boxes.nth(place).get_attribute("value")) for place in (0, 1))
         for place in (0, 1):
             boxes.nth(place).check()
-        found.page.click("text=Compare the two ticked runs")
+        found.page.click("text=Compare the ticked runs")
         found.page.wait_for_url(f"**/compare?before={ids[0]}&after={ids[1]}")
         found.open(f"/compare?run={ids[0]}")
-        assert "tick two runs" in found.page.inner_text("main")
+        assert "tick two to 8 runs" in found.page.inner_text("main")
+
+
+def test_several_ticked_runs_are_one_table_with_a_baseline_to_choose(chromium, shown):
+    with window(chromium, shown.service.url, java_script_enabled=False) as found:
+        found.open("/?project=lab")
+        boxes = found.page.locator("tbody input[type=checkbox]")
+        ids = sorted(int(boxes.nth(place).get_attribute("value")) for place in range(4))
+        for place in range(4):
+            boxes.nth(place).check()
+        found.page.click("text=Compare the ticked runs")
+        found.page.wait_for_url("**/compare?run=*")
+        view = shown.service.ok("/v1/compare/runs", run=ids)
+        with Client(shown.service.url) as client:
+            assert client.compare_several(ids)["kernels"] == view["kernels"]
+        rows = found.page.locator("[aria-label='Mean time of each kernel in each run'] tbody tr")
+        assert rows.count() == len(view["kernels"]) > 1
+        assert view["baseline"] == ids[0]
+        found.page.locator("text=Take as baseline").last.click()
+        found.page.wait_for_url(f"**baseline={ids[-1]}")
+        assert "baseline" in found.page.inner_text(f"tr:has(a[href='/runs/{ids[-1]}'])")
+    assert "at most 8" in shown.service.refused("/v1/compare/runs", 400, run=list(range(1, 10)))
+    assert "not one of the runs" in shown.service.refused("/v1/compare/runs", 400, run=ids[:2], baseline=ids[2])

@@ -63,6 +63,7 @@ WALKED = (
     Walked("history-none", "/history?kernel=nothing+like+it", "no kernel named", 404),
     Walked("compare-choose", "/compare", "Newest runs"),
     Walked("compare", "/compare?before={night_before}&after={night}", "+4."),
+    Walked("compare-several", "/compare?run={run}&run={night_before}&run={night}", "Take as baseline"),
     Walked("compare-warned", "/compare?before={run}&after={night}", "Only before"),
     Walked("compare-none", "/compare?before={run}&after=nothing+like+it", "no run named", 404),
     Walked("sql", "/sql", "Views and columns"),
