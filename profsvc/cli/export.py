@@ -31,7 +31,7 @@ def perfetto(
       profsvc export perfetto today --out today.pftrace
     """
     from profsvc.reports.perfetto import report
-    from profsvc.views.trace_export import write_perfetto
+    from profsvc.views.traces.export import write_perfetto
 
     if open_service(context):
         raise UsageError("traces are written from a store: unset PROFSVC_URL, and give --store")

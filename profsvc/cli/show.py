@@ -140,7 +140,7 @@ def show(
     from profsvc.reports.text import runs as run_text
     from profsvc.reports.text import wall_time as wall_time_text
     from profsvc.reports.text.overview import overview
-    from profsvc.views import wall_time as wall_times
+    from profsvc.views.traces import wall_time as wall_times
 
     if wall_time and (kernel or every or limit or published):
         raise UsageError("--wall-time is of the whole run; leave out --kernel, --limit, --all and --published")

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 from profsvc import store
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING, advice
 from profsvc.views import causes, memory_traces
-from profsvc.views import wall_time as wall_times
 from profsvc.views.catalog import in_order, titles_and_hints
 from profsvc.views.launches import LIMIT, grouped, tools_of, why_no_result
+from profsvc.views.traces import wall_time as wall_times
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

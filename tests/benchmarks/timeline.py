@@ -25,8 +25,8 @@ from sqlalchemy import Engine, text
 
 from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading
-from profsvc.views.timeline import search, timeline
-from profsvc.views.trace_export import write_perfetto
+from profsvc.views.traces.export import write_perfetto
+from profsvc.views.traces.timeline import search, timeline
 from tests.benchmarks.reading import gpu_trace, write
 from tests.benchmarks.run_pages import service
 
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _export(engine: Engine) -> None:
-    from tests.views.test_trace_export import slices
+    from tests.views.traces.test_export import slices
 
     content, busy = io.BytesIO(), time.process_time()
     write_perfetto(engine, 1, content)

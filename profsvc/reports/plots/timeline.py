@@ -14,7 +14,7 @@ MAX_LABEL_CHARS = 36
 
 
 def draw(view: Mapping[str, Any]) -> bytes:
-    """Return the SVG of a view of `profsvc.views.timeline.timeline`."""
+    """Return the SVG of a view of `profsvc.views.traces.timeline.timeline`."""
     rows = [(_label(lane), _lane_path(lane, view), ROW, LIGHT.lines[k % 5]) for k, lane in enumerate(view["lanes"])]
     rows += [(_sensor_label(one), _sensor_path(one, view), TALL, LIGHT.hot[one["quantity"] != "temperature"])
              for one in view["sensors"]]  # fmt: skip

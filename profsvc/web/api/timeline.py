@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.reports.plots import timeline as drawing
-from profsvc.views import timeline as timeline_view
+from profsvc.views.traces import timeline as timeline_view
 from profsvc.web.api.runs import RUN_DESCRIPTION, run_id_of
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success

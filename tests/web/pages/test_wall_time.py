@@ -6,7 +6,7 @@ import re
 from profsvc import pipeline, store, views
 from profsvc.client import Client
 from tests.conftest import ROOT
-from tests.views.test_wall_time import STEPS, trace
+from tests.views.traces.test_wall_time import STEPS, trace
 from tests.web.conftest import running
 
 TRACE = ROOT / "fixtures" / "nsys_sqlite" / "two_devices.sqlite"

@@ -8,7 +8,7 @@ import pytest
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError
 from profsvc.reports.perfetto import Writer, report
-from profsvc.views.trace_export import write_perfetto
+from profsvc.views.traces.export import write_perfetto
 from tests.conftest import ROOT
 
 schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")

@@ -9,7 +9,7 @@ import pytest
 
 from profsvc import pipeline, store
 from profsvc.reports.text import wall_time as text
-from profsvc.views.wall_time import wall_time
+from profsvc.views.traces.wall_time import wall_time
 
 STEPS, STEP_US = 3, 10_000.0
 

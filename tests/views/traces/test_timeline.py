@@ -6,8 +6,8 @@ from profsvc import pipeline, store
 from profsvc.analysis.launches import time_levels
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.plots.timeline import draw
-from profsvc.views import timeline as module
-from profsvc.views.timeline import search, timeline
+from profsvc.views.traces import timeline as module
+from profsvc.views.traces.timeline import search, timeline
 from tests.conftest import ROOT
 
 FILES = ("nvprof/gpu_trace.csv", "nsys_stats/several_reports.csv")
