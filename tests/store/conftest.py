@@ -63,8 +63,9 @@ def real_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def unanalysed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ``pipeline.ingest`` store and compute nothing, for tests of what is stored: a fifth of the time."""
-    monkeypatch.setattr(pipeline.analysis, "analyze", lambda *_, **__: 0)
+    """Let ``ingest`` and ``reparse`` store and compute nothing, for tests of what is stored: a fifth of the time."""
+    for module in (pipeline.reparsing, pipeline.analysis):
+        monkeypatch.setattr(module, "analyze", lambda *_, **__: 0)
 
 
 @pytest.fixture
