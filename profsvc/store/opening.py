@@ -94,9 +94,11 @@ def upgrade(engine: Engine, counters: list[str] | None, *, tell: Callable[[str],
 
 def _must_be_current(engine: Engine) -> None:
     if schema_state(engine) != "current":
+        from profsvc.store.connection.replica import main_of
+
         raise StoreVersionError(
             f"the database lacks the schema {latest_revision()} of this program; run, with the password: "
-            f"profsvc --store {shlex.quote(address(engine))} db upgrade"
+            f"profsvc --store {shlex.quote(address(main_of(engine)))} db upgrade"
         )
 
 

@@ -1,5 +1,6 @@
 """The address of a store: URLs given by users, the file of the store, and its address in messages."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,9 +49,10 @@ def url_of(text: str | None) -> "URL":
         return URL.create("sqlite", database=text or str(data_folder() / DEFAULT_FILE))
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the second is about its port
+        shown = re.sub(r"//.*@", "//***@", text)
         raise UsageError(
-            f"{text!r} is not a database URL; write a path, sqlite:///PATH or postgresql://HOST/NAME"
+            f"{shown!r} is not a database URL; write a path, sqlite:///PATH or postgresql://HOST/NAME"
         ) from None
     if url.drivername == "postgresql":
         return url.set(drivername="postgresql+psycopg")

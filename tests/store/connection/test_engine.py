@@ -123,6 +123,7 @@ def test_paths_and_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("sqlite://", UsageError, "in-memory"),
         ("mysql://host/db", UsageError, "can be sqlite or postgresql"),
         ("://", UsageError, "not a database URL"),
+        ("postgresql://me:secret@host:x/db", UsageError, r"'postgresql://\*\*\*@host:x/db' is not a database URL"),
         ("missing/folder/a.sqlite", ServiceError, "does not exist"),
     ],
 )

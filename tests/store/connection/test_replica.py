@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 from profsvc import pipeline, store
 from profsvc.api import LocalStore
 from profsvc.cli.application import app
-from profsvc.errors import StoreLostError, UsageError
+from profsvc.errors import StoreLostError, StoreVersionError, UsageError
 from profsvc.store.connection import replica as replicas
 from profsvc.web.http.state import AppState
 from profsvc.web.server import Endpoint, Limits, app_state_for
@@ -127,7 +127,7 @@ def test_a_replica_that_is_behind_is_not_asked_until_it_has_caught_up(
 ) -> None:
     both = pair.settings
     monkeypatch.setattr(replicas, "CATCH_UP_SECONDS", 0.1)
-    monkeypatch.setitem(replicas.PAUSE_SECONDS, "behind", 0.3)
+    monkeypatch.setitem(replicas.PAUSE_SECONDS, "behind", 600.0)
     engine = store.open_store(pair.url)
     replica = store.Replica(engine, pair.read_url)
     one_run(engine, "old")
@@ -150,7 +150,7 @@ def test_a_replica_that_is_behind_is_not_asked_until_it_has_caught_up(
     finally:
         pair.replay(paused=False)
     assert replica.place().state == "behind"  # it is not asked again at once
-    time.sleep(0.35)
+    replica._paused = place, 0.0  # as if the time were over
     place = replica.place()
     assert place.state == "ok"
     assert names(place.engine) == {"old", "new"}
@@ -220,9 +220,21 @@ def test_what_is_no_replica_is_refused(
     mixed = {"PROFSVC_STORE": str(tmp_path / "a.sqlite"), "PROFSVC_READ_STORE": pair.read_url}
     told = asked("runs", **mixed)
     assert (told.code, "SQLite store is read where it is written" in told.err) == (UsageError.exit_code, True)
+    told = asked("runs", PROFSVC_STORE=pair.url, PROFSVC_READ_STORE="postgresql://host:x/db")
+    assert (told.code, "is not a database URL" in told.err) == (UsageError.exit_code, True)
     # Its replica is none of a store that the command names.
     assert asked("--store", str(tmp_path / "a.sqlite"), "runs", **mixed).code == 0
     engine.dispose()
+
+
+def test_a_store_that_must_be_upgraded_first_is_named_and_not_its_replica(pair: Pair) -> None:
+    engine = store.connect(pair.url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+    engine.dispose()
+    told = asked("runs", **pair.settings)
+    assert (told.code, f":{pair.primary.port}/" in told.err) == (StoreVersionError.exit_code, True), told.err
+    assert "lacks the schema" in told.err
 
 
 def test_every_page_and_question_is_answered_by_the_replica(
