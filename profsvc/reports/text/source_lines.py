@@ -64,8 +64,9 @@ def summary(line: Row) -> str:
         share = f"{100 * line['samples_fraction']:.1f} % of the samples"
     caused = line.get("time_fraction")
     # Waits for what a line loads, or for its barrier, are sampled on other lines.
-    has_more = caused is not None and abs(caused - (line["samples_fraction"] or 0.0)) >= LEAST_DIFFERENCE
-    told = f"; it causes {100 * caused:.1f} % of the time" if has_more else ""
+    told = ""
+    if caused is not None and abs(caused - (line["samples_fraction"] or 0.0)) >= LEAST_DIFFERENCE:
+        told = f"; it causes {100 * caused:.1f} % of the time"
     return f"{_place(line)}: {', '.join(part for part in (share, line['main_stall']) if part)}{told}"
 
 
