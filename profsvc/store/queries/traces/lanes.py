@@ -31,6 +31,12 @@ _GRAPH_LAUNCH = "text LIKE 'cudaGraphLaunch%' OR text LIKE 'cuGraphLaunch%'"
 IS_GRAPH = f"e.domain_id = (SELECT x.text_id FROM texts x WHERE x.text = '{GRAPH_DOMAIN}')"
 # Tables with what ran on devices, and the condition for it.
 _ON_DEVICES = {"launches": "1 = 1", "transfers": "1 = 1", "ranges": IS_GRAPH}
+# What tells their process and device, and the columns that it is grouped by.
+_SPAN_COLUMNS = {
+    "launches": ("e.place_id", "e.place_id"),
+    "transfers": ("e.process_id, e.device_index", "e.process_id, e.device_index"),
+    "ranges": ("e.process_id, NULL AS device_index", "e.process_id"),
+}
 
 
 class TracedLane(NamedTuple):
@@ -87,6 +93,7 @@ def traces_with_times(engine: Engine, run_id: int, most_events: int | None = Non
             ]
             for table in ("transfers", "api_calls", "ranges")
         }  # fmt: skip
+        parts: list[tuple[Sequence[int], Mapping[str, Sequence[int]], Sequence[int] | None]]
         if len(kernels) < 2:
             parts = [(kernels, files, None)]
         else:
@@ -165,13 +172,9 @@ def _trace(
     first = min(kernels or [*files["transfers"], *files["ranges"]], default=0)
     events = sum(_rows_at_most(connection, table, uploads) for table, uploads in tables.items())
     if most_events is not None and events > most_events:
-        timed = any(_any_timed(connection, table, tables[table], kernels, processes) for table in _ON_DEVICES)
-        return Trace(first, tables, [], {}, {}, processes, [], events) if timed else None
-    launches = _spans(
-        connection, "launches", kernels, kernels, processes, ("p.process_id", "p.device_index", "e.place_id")
-    )
-    copies = _spans(connection, "transfers", files["transfers"], kernels, processes, ("e.process_id", "e.device_index"))
-    graphs = _spans(connection, "ranges", files["ranges"], kernels, processes, ("e.process_id", "NULL"))
+        known = any(_any_timed(connection, table, tables[table], kernels, processes) for table in _ON_DEVICES)
+        return Trace(first, tables, [], {}, {}, processes, [], events) if known else None
+    launches, copies, graphs = (_spans(connection, table, tables[table], kernels, processes) for table in _ON_DEVICES)
     keys = _merged_keys([*launches, *(one for one in copies if one.device is not None)])
     unplaced = 0
     places, of_key = {}, {}
@@ -193,8 +196,9 @@ def _trace(
         else:
             places[span.place] = key
     notes = [UNPLACED.format(unplaced)] if unplaced else []
-    for table, name in (("launches", "launches"), ("transfers", "copies and memory sets")):
-        if untimed := _untimed(connection, table, tables[table], kernels, processes):
+    for table, name, spans in (("launches", "launches", launches), ("transfers", "copies and memory sets", copies)):
+        timed = sum(span.events for span in spans)
+        if untimed := _count(connection, table, tables[table], kernels, processes) - timed:
             notes.append(UNTIMED.format(name, untimed))
     if not graphs and (unseen := _graphs_unseen(connection, tables)):
         notes.append(GRAPHS_UNSEEN.format(unseen))
@@ -225,10 +229,10 @@ def _any_timed(
     return connection.execute(text(f"SELECT 1 FROM {table} e WHERE {condition} LIMIT 1")).first() is not None
 
 
-def _untimed(
+def _count(
     connection: Connection, table: str, uploads: Sequence[int], own: Sequence[int], processes: Sequence[int] | None
 ) -> int:
-    condition = f"{of_trace(table, uploads, own, processes)} AND NOT coalesce({TIMED.format('e')}, 1 = 0)"
+    condition = of_trace(table, uploads, own, processes)
     return int(connection.execute(text(f"SELECT count(*) FROM {table} e WHERE {condition}")).scalar_one())
 
 
@@ -240,23 +244,23 @@ def _rows_at_most(connection: Connection, table: str, uploads: Sequence[int]) ->
 
 
 def _spans(
-    connection: Connection,
-    table: str,
-    uploads: Sequence[int],
-    own: Sequence[int],
-    processes: Sequence[int] | None,
-    columns: Sequence[str],
+    connection: Connection, table: str, uploads: Sequence[int], own: Sequence[int], processes: Sequence[int] | None
 ) -> list[_Span]:
-    """Return number, first start and last end of events by process and device (and place)."""
+    """Return number, first start and last end of events by process and device; of launches by place."""
     if not uploads:
         return []
-    join = " JOIN places p ON p.place_id = e.place_id" if table == "launches" else ""
+    names, grouped = _SPAN_COLUMNS[table]
     query = (
-        f"SELECT {columns[0]}, {columns[1]}, count(*), min(e.start_ns), max(e.start_ns + {ROUNDED.format('e')})"
-        f"{''.join(f', {one}' for one in columns[2:])} FROM {table} e{join}"
+        f"SELECT {names}, count(*) AS events, min(e.start_ns) AS first_ns,"
+        f" max(e.start_ns + {ROUNDED.format('e')}) AS last_ns FROM {table} e"
         f" WHERE {of_trace(table, uploads, own, processes)} AND {TIMED.format('e')} AND {_ON_DEVICES[table]}"
-        f" GROUP BY {', '.join(one for one in columns if one != 'NULL')}"
+        f" GROUP BY {grouped}"
     )
+    if table == "launches":  # the few places are joined to the sums, since many rows are slow to group by more columns
+        query = (
+            "SELECT p.process_id, p.device_index, s.events, s.first_ns, s.last_ns, s.place_id"
+            f" FROM ({query}) s JOIN places p ON p.place_id = s.place_id"
+        )
     return [_Span(*row) for row in connection.execute(text(query))]
 
 
