@@ -178,11 +178,7 @@ def _warnings(engine: "Engine", runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return warnings about differences of two runs other than the kernels."""
     same = runs[0]["run_id"] == runs[1]["run_id"]
     said = ["both are the same run"] if same else []
-    said += [
-        f"{run['name']} is {run['archived']}; its causes and launch details are missing"
-        for run in runs
-        if run["archived"]
-    ]
+    said += [f"{run['name']} is {run['archived']}; its launch details are missing" for run in runs if run["archived"]]
     for what in ("device", "host"):
         texts = [run[what] for run in runs]
         if None not in texts and texts[0] != texts[1]:

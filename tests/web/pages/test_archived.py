@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from profsvc import pipeline, store
+from profsvc import pipeline, store, views
 from profsvc.web.http.state import AppState
 from tests.web.conftest import ROOT, running
 
@@ -15,6 +15,8 @@ TRACE = ROOT / "fixtures" / "ncu_raw" / "h200_three_launches.csv.gz"
 def test_an_archived_run_says_so(engine: Engine, tmp_path: Path) -> None:
     with TRACE.open("rb") as stream:
         pipeline.ingest(engine, stream, TRACE.name, store.RunInfo(name="old", at="2025-03-02T00:00:00Z"))
+    causes = views.run(engine, "old")["causes"]
+    assert causes
     (month,) = store.closed_months(engine, date(2025, 4, 1))
     store.archive_month(engine, month, str(tmp_path / "archive"))
     with running(AppState(engine, store.blob_store_of(engine))) as service:
@@ -26,6 +28,10 @@ def test_an_archived_run_says_so(engine: Engine, tmp_path: Path) -> None:
         answer = service.get("/v1/runs/1").json()
         assert answer["run"]["archived"].endswith("profsvc db restore 2025-03")
         assert (answer["launches"], len(answer["kernels"])) == ([], 3)
+        assert answer["causes"] == causes
+        assert causes[0]["title"] in page.text
+        listed = service.get(f"/runs/1?cause={causes[0]['cause']}")
+        assert listed.status_code == 200
         for path in ("/runs/1/launches/1000000001", "/runs/1/launches/0", "/v1/runs/1/launches/0"):
             refused = service.get(path)
             assert refused.status_code in {400, 404}, path
