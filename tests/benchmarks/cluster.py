@@ -123,6 +123,7 @@ def hashes_of_rows(engine: Engine) -> dict[tuple[str, str], tuple[int, int]]:
     to get. Rows of no run are those of the run ''.
     """
     with _comparing(engine) as connection:
+        connection.exec_driver_sql("ANALYZE")  # what was just loaded
         found = {}
         for kind, rows in _ROWS.items():
             digest = "('x' || substr(md5(cells::text), 1, 15))::bit(60)::bigint"
