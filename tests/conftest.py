@@ -140,7 +140,10 @@ def computed(memory: Memory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """A store with the run ``h200``, 34 launches of real kernels, and its nightly report. Tests only read it."""
+    """A store with the run ``h200``, 34 launches of real kernels, and its nightly report. Tests only read it.
+
+    Its connections stay open, as those of a service: to learn every view again takes longer than most questions.
+    """
     engine = store.open_store(str(tmp_path_factory.mktemp("demo") / "store.sqlite"), pooled=True)
     with DEMO.open("rb") as stream:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
@@ -161,7 +164,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
     """A store of this test's own."""
     shutil.copy(empty, tmp_path / "store.sqlite")
-    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
     yield engine
     engine.dispose()
 
