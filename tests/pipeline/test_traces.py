@@ -14,7 +14,7 @@ from profsvc.store.schema.launch_views import OWN_COUNTERS
 from profsvc.views.explain.numbers import explain
 from tests.benchmarks.reading import gpu_trace, kineto, nsys_trace
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 TRACES = {"nvprof": gpu_trace, "nsys": nsys_trace, "kineto": kineto}
 RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
 

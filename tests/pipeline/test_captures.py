@@ -13,7 +13,7 @@ from profsvc import pipeline, specs, store
 from profsvc.analysis.counters.from_metrics import metric_values
 from profsvc.errors import InputError
 
-SHARED = Path(__file__).parents[2] / "shared"
+SHARED = Path(__file__).parents[3] / "shared"
 CAPTURES = SHARED / "captures" / "h200"
 CORPUS = SHARED / "corpus"
 PAGES = ("ncu_raw", "ncu_raw_base", "ncu_details", "ncu_details_min")

@@ -16,7 +16,7 @@ from profsvc.errors import InputError
 from profsvc.store.ingest import incoming_file
 from profsvc.views.explain.numbers import explain
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 FILES = sorted(
     path
     for folder in ("ncu_raw", "ncu_details", "ncu_text", "ncu_summary", "ncu_session")

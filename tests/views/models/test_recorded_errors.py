@@ -23,7 +23,7 @@ from tests.benchmarks.model_times import TIME_MODELS, both, predicted, score
 from tests.benchmarks.models import DEMO, counters_of
 from tests.formulas.memory_hierarchy.test_h200 import rows, shares, simulated
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 Log = tuple[np.ndarray, np.ndarray]
 
 
