@@ -20,7 +20,7 @@ COLUMNS_OF_RUN = ("answers", "why")
 ALL, SOME, NONE, GIVEN = "yes", "partly", "no", "from inputs"
 """Whether a run can answer; models that answer from given inputs need no run."""
 SUBJECTS = {"launch_id": "launch"}
-MAX_LAUNCHES = 300
+MAX_LAUNCHES = 100
 """Of a run with more launches, the answers to the longest are counted."""
 
 
