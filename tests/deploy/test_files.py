@@ -1,6 +1,7 @@
 """Units, container file and compose: what stands in them is valid, and the commands inside are those of the program."""
 
 import configparser
+import os
 import re
 import shlex
 import shutil
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from sqlalchemy import make_url
 
 from profsvc import store
 from tests.cli.conftest import COMMANDS, Call, cli, store_file
@@ -58,6 +60,25 @@ def test_the_program_knows_its_arguments(place: str) -> None:
         context = command.make_context(
             name, list(words), parent=context, resilient_parsing=hasattr(command, "commands")
         )
+
+
+def test_compose_takes_any_password_and_none_is_an_error(tmp_path: Path) -> None:
+    command = compose()["services"]["service"]["command"]
+    script = command[-1].replace("$$", "$").replace("/run/secrets/password", str(tmp_path / "password"))
+    (tmp_path / "profsvc").write_text('#!/bin/sh\nprintf "%s\\n" "$PROFSVC_STORE" "$PGPASSWORD" "$@"\n')
+    (tmp_path / "profsvc").chmod(0o755)
+
+    def start() -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SERVER_NAME": "prof.lab"}
+        return subprocess.run([*command[:2], script], env=environment, capture_output=True, text=True, check=False)
+
+    assert start().returncode != 0
+    password = """50%41 a/b@c:d#'"$HOME"""
+    (tmp_path / "password").write_text(password + "\n")
+    url, secret, *words = start().stdout.splitlines()
+    assert (make_url(url).render_as_string(), secret) == ("postgresql://profsvc@database/profsvc", password)
+    assert words[0] == "serve"
+    assert words[-1] == "prof.lab"
 
 
 def test_the_backup_of_the_unit_is_a_store(cli: Call, tmp_path: Path) -> None:
