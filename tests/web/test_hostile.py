@@ -71,6 +71,8 @@ OTHERS = {
     "/v1/runs/{run:path}/thermal": ["/v1/runs/1/thermal?load=500&duration=60"],
     "/v1/runs/{run:path}/rotated": ["/v1/runs/1/rotated?second=2"],
     "/v1/compare": ["/v1/compare?before=1&after=2&fail_on=duration=1%25"],
+    "/v1/compare/runs": ["/v1/compare/runs?run=1&run=2"],
+    "/v1/runs/{run:path}/timeline/search": ["/v1/runs/1/timeline/search?text=%3Cscript%3E"],
     "/v1/explain/{name:path}": ["/v1/explain/divergence?run=1&kernel=0", "/v1/explain/duration_ns?run=1&kernel=3"],
     "/v1/runs/{run:path}/whatif": ["/v1/runs/1/whatif?kernel=0"],
     "/v1/models/list": ["/v1/models/list"],
