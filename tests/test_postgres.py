@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 
 from profsvc import pipeline, store
 from profsvc.errors import ServiceError, StoreLostError
@@ -145,6 +146,19 @@ def test_a_server_that_crashes_in_the_middle_is_only_a_delay(
     assert [row["launches"] for row in store.select(engine, "v1_uploads")] == [3]
     assert len(store.select(engine, "v1_launches")) == 3
     assert ingest(engine, RAW).known
+
+
+def test_a_server_that_goes_is_one_error_and_no_line_of_the_driver(
+    engine: Engine, own_server: postgres.Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost = pytest.raises(OperationalError)
+    with lost, engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        with driver.pipeline(), own_server.session() as session:
+            session.execute("SELECT pg_terminate_backend(%s)", (driver.info.backend_pid,))
+            for _ in range(3):
+                connection.exec_driver_sql("SELECT 1").all()
+    assert caplog.records == []
 
 
 def test_a_server_that_stays_away_is_said_and_nothing_is_stored(

@@ -1,5 +1,6 @@
 """Postgres: supported servers, connection settings, error translation, retries."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -67,6 +68,8 @@ def on_connect(connection: Any, _record: Any) -> None:
 
     With the default of 4 it prefers a scan of all metrics of all runs to the range of one upload.
     """
+    # Its warnings are of errors that it ignores while another of the same cause is raised, as when a server goes.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     connection.autocommit = True
     connection.execute("SET random_page_cost = 1.1")
     # Compiling a plan takes longer than answering a page of a list.
