@@ -101,6 +101,21 @@ def test_the_log_of_a_board_gives_its_coefficient_within_30_percent(board: str, 
     assert low < BOARDS[board] < high
 
 
+def test_both_readings_of_a_cooled_board_agree(tmp_path: Path) -> None:
+    """Each is within the interval of the other, and both hold the line through repeats of another log, 1.05 W/degC."""
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    for name in ("power_marks_h200_falls.csv", "power_smi_h200_falls.csv.gz"):
+        with POWER_LOG.with_name(name).open("rb") as stream:
+            pipeline.ingest(engine, stream, name, store.RunInfo(name="falls"), pipeline.ReadOptions(zone="UTC"))
+    rows = pd.DataFrame(store.table(engine, "v1_power_coefficients"))
+    engine.dispose()
+    used = rows[rows["used"] == 1].set_index("sensor")
+    one, other = (used.loc[f"power.draw.{name}"] for name in ("instant", "average"))
+    for row, value in ((one, other["coefficient_w_per_c"]), (other, one["coefficient_w_per_c"]), (one, 1.05)):
+        assert row["coefficient_low"] < value < row["coefficient_high"]
+    assert (one["coefficient_high"] - one["coefficient_low"]) / 2 < 0.3 * one["coefficient_w_per_c"]
+
+
 @pytest.mark.parametrize(
     ("board", "between"), [("h100", "0.565 and 0.999"), ("h200_repeats", "0.835 and 1.38")], ids=["h100", "h200"]
 )

@@ -32,7 +32,7 @@ from profsvc.formulas.sensors.plateaus import change_points
 
 __all__ = ["FRAMES", "NO_EARLIER_RUNS", "VERSION", "EarlierRuns", "Options", "analyze_power"]
 
-VERSION = "4"
+VERSION = "5"
 """Raised when any number changes for the same input."""
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")

@@ -21,7 +21,12 @@ from profsvc.errors import NotFoundError, counted
 from profsvc.formulas.numerics.distributions import NORMAL_975
 from profsvc.formulas.sensors.resampling import interpolate_at
 from profsvc.formulas.thermal.repeated_loads import Pooled, pool, repeat_slope
-from profsvc.formulas.thermal.temperature_coefficient import Coefficient, coefficient_refusal, fit_coefficient
+from profsvc.formulas.thermal.temperature_coefficient import (
+    Coefficient,
+    coefficient_refusal,
+    fit_coefficient,
+    with_systematic_error,
+)
 
 Rows = list[dict[str, Any]]
 # A share of a window in which the clock was held down, from which it is no constant load.
@@ -183,7 +188,8 @@ def _fit_within_loads(own: PowerSensor, temperature: Floats, evidence: Evidence)
     """How the power follows the temperature within the loads.
 
     A die settles within seconds, and tells most while it does. So less is left out of the begin of each load, as long
-    as the figure stays within the interval that the later readings alone give.
+    as the figure stays within the interval of the later readings, with the most left out. What the figures differ
+    beyond their errors is part of the interval: a temperature in whole degrees rests while the power still falls.
     """
     at = evidence.at
     fan = _fan_regressor(own, at)
@@ -194,17 +200,33 @@ def _fit_within_loads(own: PowerSensor, temperature: Floats, evidence: Evidence)
             offset_error_s=own.offset_se_s, settle_s=settle_s, **fan,
         )  # fmt: skip
 
-    found = fit(SETTLE_S[0])
+    careful = found = fit(SETTLE_S[0])
+    tried = [found]
     for settle_s in SETTLE_S[1:]:
-        if not np.isfinite(found.coefficient_w_per_c):
+        if not np.isfinite(careful.coefficient_w_per_c):
             break
         sooner = fit(settle_s)
-        agrees = found.low_w_per_c <= sooner.coefficient_w_per_c <= found.high_w_per_c
+        agrees = careful.low_w_per_c <= sooner.coefficient_w_per_c <= careful.high_w_per_c
         if not agrees or sooner.loads_probability < min(MAX_P_LOADS_DIFFER, found.loads_probability):
             break
+        tried.append(sooner)
         if sooner.standard_error_w_per_c < found.standard_error_w_per_c:
             found = sooner
-    return found
+    return with_systematic_error(found, _difference(found, tried))
+
+
+def _difference(found: Coefficient, tried: list[Coefficient]) -> float:
+    """How much figures of parts of the readings differ from the one found, beyond what their own errors allow.
+
+    A figure of fewer readings differs by chance as much as its variance is larger (Hausman's test).
+    """
+    others = [one for one in tried if one is not found]
+    beyond = [
+        (one.coefficient_w_per_c - found.coefficient_w_per_c) ** 2
+        - max(one.standard_error_w_per_c**2 - found.standard_error_w_per_c**2, 0.0)
+        for one in others
+    ]
+    return float(np.sqrt(np.mean(np.maximum(beyond, 0.0)))) if others else 0.0
 
 
 def _pooled_coefficient(

@@ -146,6 +146,40 @@ def coefficient_refusal(low_w_per_c: float, high_w_per_c: float, power_w: float)
     return f"{lies}: {UNKNOWN_SIGN}" if low_w_per_c <= 0 else ""
 
 
+def with_systematic_error(found: Coefficient, error_w_per_c: float) -> Coefficient:
+    r"""A coefficient whose interval holds an error that more readings do not make smaller.
+
+    .. math:: half = \sqrt{half_0^2 + (1.96\,s)^2}
+
+    Source: no paper; errors that are independent add up in squares.
+
+    Args:
+        found: Result of `fit_coefficient`.
+        error_w_per_c: Standard error s of another kind, such as how figures differ between parts of a log [W/degC].
+
+    Returns: Coefficient; of the exponential law the error of the rate grows in proportion.
+
+    Range: as given; `coefficient_refusal` decides again. Without a figure or an error it is returned as it is.
+
+    Errors: none.
+
+    >>> wide = with_systematic_error(given_coefficient(1.0, 0.03, 40.0, 60.0)._replace(power_w=100.0), 0.04)
+    >>> round(wide.standard_error_w_per_c, 3), round(wide.low_w_per_c, 3)
+    (0.05, 0.902)
+    """
+    if not (np.isfinite(found.coefficient_w_per_c) and error_w_per_c > 0):
+        return found
+    value, more = found.coefficient_w_per_c, NORMAL_975 * error_w_per_c
+    low, high = value - np.hypot(value - found.low_w_per_c, more), value + np.hypot(found.high_w_per_c - value, more)
+    error = float((high - low) / (2 * NORMAL_975))
+    refusal = coefficient_refusal(float(low), float(high), found.power_w)
+    return found._replace(
+        low_w_per_c=float(low), high_w_per_c=float(high), standard_error_w_per_c=error, refusal=refusal,
+        rate_standard_error_per_c=found.rate_standard_error_per_c * error / found.standard_error_w_per_c,
+        flags=mask((Flag.INPUT_SUSPECT, bool(refusal))),
+    )  # fmt: skip
+
+
 def fit_coefficient(
     time_s: ArrayLike,
     power_w: ArrayLike,
