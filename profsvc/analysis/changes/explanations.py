@@ -20,16 +20,18 @@ from profsvc.formulas.change.level_visits import visit_probability
 from profsvc.formulas.change.nightly_test import MIN_TESTS, NewestValue, NightlyVerdict, effect, false_discovery
 from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
-from profsvc.formulas.change.trends import fitted_trend, shapes, stepped_trend
+from profsvc.formulas.change.trends import end_of_drift, fitted_trend, shapes, stepped_trend
 from profsvc.formulas.numerics.series import codes_of, gather, in_units_of_sd, medians, read_series, without_spikes
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 DRIFT, LEVELS, DEPENDENT = SHAPES = ("drift", "levels", "too dependent")
 MAX_EXCURSION_RATE = 0.001  # excursions a night that last as long as a step does, of which it may be one
 MIN_DEPENDENCE = 0.75  # autocorrelation from which only a step far beyond the noise is one
 FAR_SD = 6.0
+MIN_TREND = 0.5  # probability from which a drift may have ended
 SURE_TREND = 0.95  # probability from which the report says that a series drifts, without a step
 
 
@@ -45,6 +47,18 @@ def families(heads: pd.DataFrame) -> npt.NDArray[np.intp]:
     names = ["project", "device", "kind"]
     named = heads[names].astype(object).where(heads[names].notna(), "")
     return np.asarray(named.groupby(names, sort=False).ngroup(), dtype=np.intp)
+
+
+def after_drifts(value: Floats, group: Ints, siblings: npt.NDArray[np.intp]) -> Bools:
+    """Return which values are not before the end of a drift of their series: there it begins anew."""
+    x, error, groups = read_series(value, group, None)
+    series = without_spikes(gather(x, error, groups, ~np.isnan(x)))
+    shape, kept = shapes(in_units_of_sd(series), siblings), np.ones(value.size, dtype=np.bool_)
+    for one in np.flatnonzero(shape.trend > MIN_TREND).tolist():
+        own = slice(series.start[one], series.stop[one])
+        if since := end_of_drift(series.x[own]):
+            kept[np.flatnonzero(group == groups.ids[one])[0] : series.place[own][since]] = False
+    return kept
 
 
 def explained(

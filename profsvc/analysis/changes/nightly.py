@@ -13,7 +13,7 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts
-from profsvc.analysis.changes.explanations import explained, families
+from profsvc.analysis.changes.explanations import after_drifts, explained, families
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.series import IDENTITY
 from profsvc.formulas.change import nightly_test
@@ -68,12 +68,15 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     family = families(heads)
     calm = calm_nights(points, family)
     raw = calm.value
-    value = np.where(_in_baseline(points, raw, known), raw, np.nan)
     group = points["group"].to_numpy(np.int64)
+    value = np.where(_in_baseline(points, raw, known), raw, np.nan)
+    lasting = after_drifts(value, group, family)
+    value[~lasting] = np.nan
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
     prior = autocorrelation_prior(value, group, family)
-    whole = np.where(_in_baseline(points, raw, [one for one in known if one["state"] != FIXED]), raw, np.nan)
+    begun = _in_baseline(points, raw, [one for one in known if one["state"] != FIXED])
+    whole = np.where(begun & lasting, raw, np.nan)
     stretches = _stretches(whole, group, family, heads, (relative, absolute))
     verdict = nightly_test.nightly_verdict(
         value, group, error, relative=relative, absolute=absolute, prior=prior, stretches=stretches,

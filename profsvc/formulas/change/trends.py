@@ -18,6 +18,7 @@ from profsvc.formulas.numerics.series import (
 
 MIN_BEFORE, MIN_AFTER = 5, 3  # values on both sides of a step
 MIN_BENT = 40  # values from which a trend may be bent
+NEWEST = 5  # values that may have a level of their own, and say nothing of a drift before them
 SHAPES = ("flat", "line", "bent", "step")
 
 
@@ -161,3 +162,51 @@ def fitted_trend(x: Array) -> Array:
     degree = 2 if x.size >= MIN_BENT else 1
     fit = np.polynomial.polynomial.polyfit(place, x, degree)
     return np.asarray(np.polynomial.polynomial.polyval(place, fit))
+
+
+def end_of_drift(x: Array) -> int:
+    r"""Return the place since which a series stays where a drift had brought it.
+
+    .. math:: x_i = a + b \min(i, k), \qquad \ln B = -\tfrac{n}{2} \ln \frac{S_k}{S} - \tfrac{1}{2} \ln n \,
+              (p_k - p)
+
+    A drift that ended is in the way of later steps: with it the values seem to depend on each other.
+
+    Source: own model; Bayes factors by [Schwarz1978] against no trend, a line, a parabola and a step.
+
+    Args:
+        x: Values, of shape (n,), equally far apart; the newest five do not count.
+
+    Returns: the place k, from 0.
+
+    Range: 0 where it is more probable that the series never drifted, still does, or stepped.
+
+    >>> rng = np.random.default_rng(1)
+    >>> drift = np.minimum(np.arange(60), 30) / 5 + rng.standard_normal(60) / 2
+    >>> 25 <= end_of_drift(drift) <= 35, end_of_drift(drift[:30]), end_of_drift(rng.standard_normal(60))
+    (True, 0, 0)
+    """
+    n = x.size - min(x.size // 2, NEWEST)
+    knots = np.arange(MIN_BEFORE, n - MIN_BEFORE)
+    if not knots.size:
+        return 0
+    y, place = x[:n] - x[:n].mean(), np.arange(n, dtype=np.float64)
+    total = float(y @ y)
+    if not total > 0:
+        return 0
+    line = place - place.mean()
+    bend = line**2 - np.mean(line**2)
+    rows = [np.minimum(place, knots[:, np.newaxis]), line[np.newaxis], (place >= knots[:, np.newaxis]) + 0.0]
+    ended, straight, stepped = (_explained(row, y).max() for row in rows)
+    parabola = straight + _explained(bend[np.newaxis], y).max()
+    gains = [0.0, straight, parabola, stepped]
+    costs = np.array([0, 1, 2, 2]) * np.log(n) / 2
+    evidence = -n / 2 * np.log(np.maximum(1 - np.array(gains) / total, 1e-12)) - costs
+    own = -n / 2 * np.log(max(1 - ended / total, 1e-12)) - np.log(n)
+    return int(knots[_explained(rows[0], y).argmax()]) if own > evidence.max() else 0
+
+
+def _explained(rows: Array, y: Array) -> Array:
+    """Sum of squares of ``y``, which has a mean of 0, that each row explains."""
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    return np.asarray((rows @ y) ** 2 / np.maximum((rows**2).sum(axis=1), 1e-300))

@@ -54,6 +54,18 @@ def test_a_step_on_a_drift_is_found(rng):
     assert np.median(sizes) == pytest.approx(8 * 0.02 * 1e6, rel=0.4)
 
 
+def test_a_step_long_after_a_drift_is_found(rng):
+    """The drift of six sd ended 50 nights before a step of five sd, either way."""
+    x = white(rng, 20, 100) + np.minimum(np.arange(100), 45) * 6 / 45
+    quiet = look(x)
+    assert len(quiet.found) <= 1
+    assert shapes(quiet)["drift"] <= 3
+    x[:, -5:] += np.where(np.arange(20) % 2, 5.0, -5.0)[:, np.newaxis]
+    verdict = look(x)
+    assert len(verdict.found) >= 15
+    assert np.median([abs(row["after"] - row["before"]) for row in verdict.found]) == pytest.approx(1e5, rel=0.2)
+
+
 def test_a_step_in_steady_siblings_is_found_and_nothing_else_is_told(rng):
     x = white(rng, 100, 60)
     x[:5, -4:] += 8.0
