@@ -50,7 +50,7 @@ def families(heads: pd.DataFrame) -> npt.NDArray[np.intp]:
 
 
 def after_drifts(value: Floats, group: Ints, siblings: npt.NDArray[np.intp]) -> Bools:
-    """Return which values are not before the end of a drift of their series: there it begins anew."""
+    """Return which values are not before the end of a drift of their series: there it begins."""
     x, error, groups = read_series(value, group, None)
     series = without_spikes(gather(x, error, groups, ~np.isnan(x)))
     shape, kept = shapes(in_units_of_sd(series), siblings), np.ones(value.size, dtype=np.bool_)
