@@ -85,6 +85,15 @@ def looked_at(demo: Engine) -> Iterator[Service]:
         yield service
 
 
+@pytest.fixture
+def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
+    """A store of this test's own, whose connections stay open as those of a service."""
+    shutil.copy(empty, tmp_path / "store.sqlite")
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
+    yield engine
+    engine.dispose()
+
+
 Make = Callable[..., AppState]
 
 
