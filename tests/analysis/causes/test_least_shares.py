@@ -21,11 +21,11 @@ def test_the_table_is_the_fit_to_all_that_was_said_at_first_sight(launches: Laun
 def test_shares_fitted_to_other_sets_name_more_flaws_first_and_more_limits(launches: Launches) -> None:
     then, fit = (np.sum(counts, axis=0) for counts in zip(*left_out(launches).values(), strict=True))
     pairs, others = fit[0], fit[3]
-    assert then[1] / pairs < 0.74
+    assert fit[1] >= then[1] + 5
     assert fit[2] >= then[2] - 2
+    assert fit[4] >= then[4] + 10
     assert fit[1] / pairs > 0.77
     assert fit[4] / others > 0.9
-    assert then[4] / others < 0.85
 
 
 def test_the_answer_is_what_exceeds_its_share_most() -> None:
