@@ -17,7 +17,7 @@ from profsvc.formulas.change.level_habits import (
     stay_probability,
 )
 from profsvc.formulas.change.level_visits import visit_probability
-from profsvc.formulas.change.nightly_test import MIN_TESTS, NewestValue, NightlyVerdict, effect, false_discovery
+from profsvc.formulas.change.nightly_test import NewestValue, NightlyVerdict, effect, false_discovery, least_tests
 from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
 from profsvc.formulas.change.trends import end_of_drift, fitted_trend, shapes, stepped_trend
@@ -111,7 +111,7 @@ def explained(
         ):
             told[one] = _step_told(DEPENDENT, verdict, one, points)
             p[one] = 1.0
-    family = false_discovery(p, least=MIN_TESTS)
+    family = false_discovery(p, least=least_tests(prior))
     found = (p <= ALPHA) & family.found & effect(levels[0], levels[1], least[0], least[1]).material
     changed = verdict._replace(found=found, p=p, adjusted=family.adjusted, at=at, before=levels[0], after=levels[1])
     return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)

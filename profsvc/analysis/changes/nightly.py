@@ -286,7 +286,7 @@ def _requested_reruns(
 ) -> list[Row]:
     """The newest run of series that may have changed and of which a few runs more decide, the surest first."""
     group, rows = points["group"].to_numpy(np.int64), []
-    tests = max(int(np.isfinite(verdict.p).sum()), nightly_test.MIN_TESTS)
+    tests = max(int(np.isfinite(verdict.p).sum()), nightly_test.least_tests(prior))
     # So sure must one finding more be, beside the others of the night.
     enough = min(ALPHA, nightly_test.MAX_FALSE_DISCOVERY_RATE * (1 + int(verdict.found.sum())) / tests)
     for one in np.flatnonzero(verdict.rerun_wanted).tolist():

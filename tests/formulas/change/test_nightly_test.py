@@ -8,6 +8,7 @@ from profsvc.formulas.change.nightly_test import (
     MIN_TESTS,
     effect,
     false_discovery,
+    least_tests,
     newest_value,
     nightly_verdict,
     noise_floor,
@@ -117,6 +118,13 @@ def test_known_errors_of_measurement_are_no_step() -> None:
     unsure = newest_value([*STEADY, 11.0], standard_error=[0.0] * 12 + [0.5])
     assert unsure.p > newest_value([*STEADY, 11.0]).p
     assert newest_value([*STEADY, 10.3], standard_error=0.4).sd > 0.4
+
+
+def test_a_step_of_a_lone_kernel_is_found_in_its_third_night() -> None:
+    """Nine values before and three after: no order of twelve values is rarer than one in 220."""
+    verdict = nightly_verdict([10.1, 9.9, 10.0, 10.2, 10.0, 9.8, 10.1, 9.9, 10.0, 11.1, 10.9, 11.0])
+    assert verdict.found
+    assert verdict.adjusted == pytest.approx(least_tests(None) / 220)
 
 
 def test_a_night_of_few_series_counts_as_one_of_fifteen() -> None:

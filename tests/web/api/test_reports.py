@@ -9,7 +9,7 @@ from profsvc.views import nightly
 from tests.nights import day, put, report
 from tests.web.conftest import error_of
 
-NIGHTS = 20
+NIGHTS = 12
 
 
 @pytest.fixture
