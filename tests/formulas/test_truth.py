@@ -62,6 +62,7 @@ WITHOUT_ROWS = {  # they take what another formula gives
     "autocorrelation_prior",
     "benefit_chart",
     "hierarchy_of",
+    "least_tests",
     "predict_active_sms",
     "what_if",
 }

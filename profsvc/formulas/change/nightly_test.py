@@ -35,10 +35,10 @@ MEDIAN_VARIANCE = np.pi / 2  # variance of the median of normal values over that
 RERUN_P = 0.01
 MAX_FALSE_DISCOVERY_RATE = 0.05
 # A night on fewer series counts as one on so many. Looks at adjacent nights share most of their values: six in ten of
-# them are new ones where siblings say how much values depend on each other, four where doubt about it remains. One
-# finding alone then needs p <= 0.0033 or 0.005: two in 1000 nights of a quiet series.
+# them are new ones where siblings say how much values depend on each other, three where doubt about it remains. One
+# finding alone then needs p <= 0.0033 or 0.0063: two in 1000 nights of a quiet series.
 MIN_TESTS = 15
-MIN_TESTS_ALONE = 10
+MIN_TESTS_ALONE = 8
 
 
 class NewestValue(NamedTuple):
@@ -270,7 +270,7 @@ def least_tests(prior: ArrayLike | None) -> int:
     Range: positive.
 
     >>> least_tests(None), least_tests([[1.0] + [0.0] * 10])
-    (10, 15)
+    (8, 15)
     """
     alone = prior is None or bool((np.asarray(prior) == flat_prior(1)).all())
     return MIN_TESTS_ALONE if alone else MIN_TESTS
