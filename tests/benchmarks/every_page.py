@@ -105,8 +105,11 @@ def _filled(path: Path, runs: int, launches: int) -> Engine:
 def _numbers(engine: Engine) -> dict[str, Any]:
     run = store.find_run(engine, "many")
     row = store.list_launches(engine, run, store.LaunchFilter(), limit=1)[0][0]
-
-    return {"run": run, "launch": row["launch_id"], "kernel": row["kernel_id"], "common": "transpose"}
+    with engine.connect() as connection:
+        common = connection.exec_driver_sql(
+            "SELECT kernel_id FROM v1_kernel_totals GROUP BY kernel_id ORDER BY count(*) DESC LIMIT 1"
+        ).scalar_one()
+    return {"run": run, "launch": row["launch_id"], "kernel": row["kernel_id"], "common": common}
 
 
 async def _asked(engine: Engine, numbers: Mapping[str, Any]) -> dict[str, Took]:
@@ -119,6 +122,7 @@ async def _asked(engine: Engine, numbers: Mapping[str, Any]) -> dict[str, Took]:
             for _ in range(2):
                 began, cpu = time.perf_counter(), time.process_time()
                 answer = await http.get(path.format(**numbers))
+                answer.raise_for_status()
                 whole = 1e3 * (time.perf_counter() - began)
                 busy = 1e3 * (time.process_time() - cpu)
             first = 1e3 * answer.elapsed.total_seconds()
