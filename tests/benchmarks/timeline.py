@@ -7,12 +7,13 @@ the span before it, down to a thousandth of a millionth. Plain SQLite answers th
 and copies of the span into as many columns: the ratio is its time over that of the answer. Times contain HTTP and JSON;
 the processor time is that of the view in this process, which other work on the machine changes less.
 
-With ``--perfetto`` the run is only exported for Perfetto, and the slices of the file, paired as Perfetto pairs them,
-are counted and summed beside the rows of the store.
+With ``--perfetto`` the run is only exported for Perfetto, and the slices of the file, as Perfetto's own trace processor
+reads them, are counted and summed beside the rows of the store.
 """
 
 import argparse
 import io
+import shutil
 import sqlite3
 import tempfile
 import time
@@ -83,18 +84,29 @@ def main() -> None:
 
 
 def _export(engine: Engine) -> None:
-    from tests.views.traces.test_export import slices
+    from playwright.sync_api import sync_playwright
+
+    from tests.trace_processor import trace_processor
 
     content, busy = io.BytesIO(), time.process_time()
     write_perfetto(engine, 1, content)
     print(f"{len(content.getvalue()) / 1e6:.1f} MB written in {time.process_time() - busy:.1f} s of processor time")
-    found, _ = slices(content.getvalue())
-    for track, table in (("kernels", "launches"), ("copies", "transfers")):
-        lengths = [length for name, _, _, length in found if name.endswith(track)]
-        with reading(engine) as connection:
-            rows = [round(ns) for ns in connection.execute(text(f"SELECT duration_ns FROM {table}")).scalars()]
-        same = "equal" if (len(rows), sum(rows)) == (len(lengths), sum(lengths)) else "DIFFERENT"
-        print(f"{track}: {len(lengths)} slices of {sum(lengths)} ns; {len(rows)} rows of {sum(rows)} ns: {same}")
+    with sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        with trace_processor(browser) as processor:
+            began = time.perf_counter()
+            processor.load(content.getvalue())
+            print(f"loaded by the trace processor in {time.perf_counter() - began:.1f} s")
+            ((slices, total),) = processor.query("SELECT count(*), sum(dur) FROM slice")
+        browser.close()
+    with reading(engine) as connection:
+        rows = [
+            round(ns)
+            for table in ("launches", "transfers")
+            for ns in connection.execute(text(f"SELECT duration_ns FROM {table}")).scalars()
+        ]
+    same = "equal" if (len(rows), sum(rows)) == (slices, total) else "DIFFERENT"
+    print(f"{slices} slices of {total} ns; {len(rows)} rows of {sum(rows)} ns: {same}")
 
 
 def _ask(http: httpx.Client, asked: dict[str, int]) -> tuple[float, dict[str, Any]]:
