@@ -75,7 +75,7 @@ def analysed_anew(tmp_path_factory, memory):
     from profsvc import pipeline
     from tests.conftest import DEMO
 
-    engine = store.open_store(str(tmp_path_factory.mktemp("anew") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("again") / "store.sqlite"))
     with memory.off(), DEMO.open("rb") as stream:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
     yield engine
