@@ -207,11 +207,10 @@ from .queries.traces.exported import (
     untimed_events as untimed_events,
 )
 from .queries.traces.timed_events import TimedEvents as TimedEvents, timed_events as timed_events
+from .queries.view_conditions import FILTERS as FILTERS, Condition as Condition
 from .queries.view_pages import (
-    FILTERS as FILTERS,
     JSON_COLUMNS as JSON_COLUMNS,
     MAX_ROWS as MAX_ROWS,
-    Condition as Condition,
     Page as Page,
     column_kinds_of as column_kinds_of,
     key_column as key_column,

@@ -116,6 +116,10 @@ class _Rows:
     def __iter__(self) -> Iterator[Any]:
         return map(self._shape, self.cursor)
 
+    def close(self) -> None:
+        """End the query."""
+        self.cursor.close()
+
     def keys(self) -> list[str]:
         """Return the names of the columns."""
         return self._names

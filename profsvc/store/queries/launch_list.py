@@ -8,7 +8,8 @@ from profsvc.errors import UsageError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.queries.largest import IDS_PER_QUERY, launch_rows
 from profsvc.store.queries.launches.ordered import LaunchOrder
-from profsvc.store.queries.view_pages import MAX_OFFSET, reading_with_timeout
+from profsvc.store.queries.time_limit import reading_with_timeout
+from profsvc.store.queries.view_pages import MAX_OFFSET
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL, text_of
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from profsvc.errors import UsageError
 from profsvc.store.connection.sql import Connection, Engine, text
-from profsvc.store.queries.view_pages import reading_with_timeout
+from profsvc.store.queries.time_limit import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
 MAX_COUNTED_RUNS = 10_000

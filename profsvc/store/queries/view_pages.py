@@ -5,20 +5,17 @@ Otherwise they are found by offset. The position of the next page is an opaque t
 """
 
 import json
-import math
 import re
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from profsvc import specs
 from profsvc.errors import AccessError, NotFoundError, UsageError
-from profsvc.store.connection.errors import driver_error
 from profsvc.store.connection.sql import Connection, Engine, text
-from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.rows import ORDER, files_of_launch
-from profsvc.store.sandbox import rules
+from profsvc.store.queries.time_limit import reading_with_timeout
+from profsvc.store.queries.view_conditions import Condition, conditions_sql, require_column
 from profsvc.store.schema.catalog import COUNTER_VIEWS, KINDS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
@@ -38,8 +35,6 @@ JSON_COLUMNS = {
     "v1_slots": ("deliveries",),
 }
 """Columns of views that hold JSON objects as texts; SQL gives them so, everything else opens them."""
-MAX_CONDITIONS = 100
-"""Conditions of one question: SQLite nests them, and gives up at 1000."""
 MAX_OFFSET = 2**53
 # The number of its own that each row of a view has, whose order is that of the view.
 KEYS = {
@@ -80,27 +75,6 @@ OWNER_CONDITIONS = {
 }
 # The columns that name the runs of a row, where they are called otherwise: a project sees a row if all are its own.
 RUN_COLUMNS = {"v1_predictions": ("run_before", "run_after")}
-FILTERS = {
-    "": "is",
-    "ne": "is not",
-    "gt": "is greater than",
-    "gte": "is at least",
-    "lt": "is less than",
-    "lte": "is at most",
-    "contains": "contains, whatever the case",
-    "null": "1: has no value; 0: has one",
-}
-_SIGNS = {"": "=", "ne": "<>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-# A flag of SQLite's progress handler: looks at the clock every so many steps.
-STEPS_PER_CLOCK_CHECK = 10_000
-
-
-class Condition(NamedTuple):
-    """What a row must satisfy: a column, how (a name of `FILTERS`), and the text of the value."""
-
-    column: str
-    how: str
-    value: str
 
 
 class Page(NamedTuple):
@@ -186,7 +160,10 @@ def list_view(
             # Any first rows will do: they are there at once, unless all cells of all pages are hashed or sorted before.
             for way in ("hashjoin", "mergejoin"):
                 connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
-        rows = [dict(row) for row in connection.execute(text(query), values).mappings()]
+        if engine.dialect.name == "sqlite" and key and _is_of_files(key[0], only, project):
+            rows = _rows_by_file(connection, view, only, key, place, asked, project, limit + 1)
+        else:
+            rows = [dict(row) for row in connection.execute(text(query), values).mappings()]
     truncated = len(rows) > limit
     found, following = rows[:limit], None
     if truncated:
@@ -210,18 +187,13 @@ def select_statement(
     ``within`` are conditions that follow from ``only`` and say so to a planner that does not see it.
     """
     kinds = column_kinds_of(view)
-    if len(only) > MAX_CONDITIONS:
-        raise UsageError(f"{len(only)} filters are given; {MAX_CONDITIONS} are taken at most; ask in parts, or by SQL")
     for what, names in (("columns", columns), ("order", order)):
         if len(names) > len(kinds):
             raise UsageError(f"{what} names {len(names)} columns, but {view} has {len(kinds)}; name each once")
     for column in columns:
-        _require_column(view, column, kinds)
-    conditions, values = list(within), dict[str, Any]()
-    for number, condition in enumerate(only):
-        sql, value = _condition(view, condition, kinds, f"value_{number}")
-        conditions.append(sql)
-        values |= {} if value is None else {f"value_{number}": value}
+        require_column(view, column, kinds)
+    asked, values = conditions_sql(view, only, kinds)
+    conditions = [*within, *asked]
     if project is not None and view != "v1_columns":
         conditions += _project_conditions(view, kinds, project)
         values["in_project"] = project
@@ -243,12 +215,6 @@ def _project_conditions(view: str, kinds: Mapping[str, str], project: str) -> li
     if not runs:
         raise AccessError(f"{view} tells of every project, and the token is for the project {project!r} alone")
     return [f"{name} IN (SELECT run_id FROM v1_runs WHERE project = :in_project)" for name in runs]
-
-
-def _require_column(view: str, column: str, kinds: Mapping[str, str]) -> str:
-    if column not in kinds:
-        raise UsageError(str(NotFoundError.near(f"column of {view}", column, kinds)))
-    return column
 
 
 def _key_of(view: str, order: Sequence[str]) -> tuple[str, str] | None:
@@ -274,17 +240,74 @@ def _key_range(key: str, only: Sequence[Condition]) -> list[str]:
     """
     if key not in UPLOAD_RANGE_KEYS:
         return []
-    owners = [
-        OWNER_CONDITIONS[one.column].format(f":value_{n}")
-        for n, one in enumerate(only)
-        if not one.how and one.column in OWNER_CONDITIONS
-    ]
+    owners = _owners(only)
     uploads = [f"(SELECT {end}(upload_id) FROM uploads WHERE {' AND '.join(owners)})" for end in ("min", "max")]
     return (
         [f"{key} >= {uploads[0]} * {IDS_PER_UPLOAD}", f"{key} < ({uploads[1]} + 1) * {IDS_PER_UPLOAD}"]
         if owners
         else []
     )
+
+
+def _owners(only: Sequence[Condition]) -> list[str]:
+    """Return which files the rows of a run, a file or a sensor are in."""
+    return [
+        OWNER_CONDITIONS[one.column].format(f":value_{n}")
+        for n, one in enumerate(only)
+        if not one.how and one.column in OWNER_CONDITIONS
+    ]
+
+
+def _is_of_files(key: str, only: Sequence[Condition], project: str | None) -> bool:
+    """Tell whether a page in the order of this key has rows of some files alone, which follow each other along it."""
+    return key in UPLOAD_RANGE_KEYS - {"sample_id"} and (project is not None or bool(_owners(only)))
+
+
+def _rows_by_file(
+    connection: Connection,
+    view: str,
+    only: Sequence[Condition],
+    key: tuple[str, str],
+    place: int | None,
+    columns: Sequence[str],
+    project: str | None,
+    most: int,
+) -> list[dict[str, Any]]:
+    """Return the first rows in the order of their keys, one file after the other.
+
+    SQLite would sort all rows of a run for each of its pages, because it cannot know that the keys of the next file are
+    larger. Within a file it walks along the key, and stops when the page is full.
+    """
+    (name, sign), kinds = key, column_kinds_of(view)
+    order = " DESC" if sign == "<" else ""
+    conditions, values = conditions_sql(view, only, kinds)
+    files = _owners(only)
+    if project is not None:
+        files.append("run_id IN (SELECT run_id FROM v1_runs WHERE project = :in_project)")
+        values["in_project"] = project
+    if place is not None:
+        files.append(f"upload_id {sign}= :first_file")
+        values["first_file"] = place // IDS_PER_UPLOAD
+    range_of = '"{0}" > {1} * {2} AND "{0}" < ({1} + 1) * {2}'
+    within = " AND ".join([range_of.format(name, "f.upload_id", IDS_PER_UPLOAD), *conditions])
+    listed = (
+        f"SELECT f.upload_id, f.run_id FROM uploads f WHERE {' AND '.join(files)}"
+        f" AND EXISTS (SELECT 1 FROM {view} WHERE {within}) ORDER BY f.upload_id{order}"
+    )
+    shown = ", ".join(f'"{column}"' for column in columns)
+    conditions += [f'"{name}" > :low', f'"{name}" < :high', "run_id = :file_run"]
+    query = text(f'SELECT {shown} FROM {view} WHERE {" AND ".join(conditions)} ORDER BY "{name}"{order} LIMIT :most')
+    rows: list[dict[str, Any]] = []
+    with closing(connection.execute(text(listed), values)) as found:
+        for upload_id, run_id in found:
+            low, high = upload_id * IDS_PER_UPLOAD, (upload_id + 1) * IDS_PER_UPLOAD
+            if place is not None:
+                low, high = (max(low, place), high) if sign == ">" else (low, min(high, place))
+            given = values | {"low": low, "high": high, "file_run": run_id, "most": most - len(rows)}
+            rows += [dict(row) for row in connection.execute(query, given).mappings()]
+            if len(rows) >= most:
+                break
+    return rows
 
 
 def _page_start(after: str, key: tuple[str, str] | None) -> tuple[int | None, int]:
@@ -300,65 +323,10 @@ def _order(view: str, order: Sequence[str], kinds: Mapping[str, str]) -> str:
     if not order:
         by = KEYS.get(view) or ORDER.get(view)
         return f" ORDER BY {by}" if by else ""
-    names = [_require_column(view, name.removeprefix("-"), kinds) for name in order]
+    names = [require_column(view, name.removeprefix("-"), kinds) for name in order]
     key = KEYS.get(view)
     parts = [
         f'"{name}"{" DESC" * asked.startswith("-")}{"" if name == key else " NULLS LAST"}'
         for name, asked in zip(names, order, strict=True)
     ]
     return f" ORDER BY {', '.join(parts + ([key] if key and key not in names else []))}"
-
-
-def _condition(view: str, condition: Condition, kinds: Mapping[str, str], name: str) -> tuple[str, Any]:
-    """Return the SQL of a condition and the value in it; None where it has none."""
-    column, how, value = condition
-    kind = kinds[_require_column(view, column, kinds)]
-    if how not in FILTERS:
-        raise UsageError(str(NotFoundError.near(f"filter on {column}", how, [how for how in FILTERS if how])))
-    if how == "null":
-        if value not in {"0", "1"}:
-            raise UsageError(f"{column}__null={value!r} must be 1 (has no value) or 0 (has one)")
-        return f'"{column}" IS {"NOT " * (value == "0")}NULL', None
-    if how == "contains":
-        if kind != "text":
-            raise UsageError(f"{column} is a number, which contains nothing; ask with {column}__gte and {column}__lte")
-        wanted = value.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return f"lower(\"{column}\") LIKE :{name} ESCAPE '\\'", f"%{wanted}%"
-    return f'"{column}" {_SIGNS[how]} :{name}', _value(column, kind, value)
-
-
-def _value(column: str, kind: str, text_of_it: str) -> str | int | float:
-    if kind == "text":
-        if "\0" in text_of_it:
-            raise UsageError(f"{column}: a text holds no NUL character")
-        return text_of_it
-    try:
-        value = int(text_of_it) if kind == "int" else float(text_of_it)
-        if text_of_it.isascii() and "_" not in text_of_it and math.isfinite(value) and abs(value) < 2**63:
-            return value
-    except (ValueError, OverflowError):
-        pass
-    what = "a whole number" if kind == "int" else "a number"
-    raise UsageError(f"{column}={text_of_it!r} must be {what}, as the column holds")
-
-
-@contextmanager
-def reading_with_timeout(engine: Engine, seconds: float) -> Iterator[Connection]:
-    """Give a connection that only reads, and whose queries end with `UsageError` when their time is up."""
-    deadline = time.monotonic() + seconds
-    with reading(engine) as connection:
-        driver: Any = connection.connection.driver_connection
-        if engine.dialect.name == "sqlite":
-            driver.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_PER_CLOCK_CHECK)
-        else:
-            connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, math.ceil(1000 * seconds))}")
-        try:
-            yield connection
-        except Exception as error:
-            said = driver_error(error, engine)
-            if "interrupted" in str(said) or getattr(said, "sqlstate", None) == "57014":
-                raise rules.timeout_error(seconds) from None
-            raise
-        finally:
-            if engine.dialect.name == "sqlite":
-                driver.set_progress_handler(None, 0)

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event, text
 from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.queries.kernels.history import HistoryFilter
-from profsvc.store.queries.view_pages import Condition
+from profsvc.store.queries.view_conditions import Condition
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.views import history
 from tests import postgres

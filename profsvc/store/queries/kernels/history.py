@@ -11,7 +11,7 @@ from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels, short_name_prefix
 from profsvc.store.connection.sql import Connection, Engine, Result, bindparam, text
 from profsvc.store.connection.transactions import reading
-from profsvc.store.queries.view_pages import reading_with_timeout
+from profsvc.store.queries.time_limit import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
 from profsvc.store.schema.power import VIEW_DEFINITIONS
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL

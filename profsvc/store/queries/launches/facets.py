@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from profsvc.store.connection.sql import Engine, text
-from profsvc.store.queries.view_pages import reading_with_timeout
+from profsvc.store.queries.time_limit import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
 MAX_FACET_VALUES = 100
