@@ -5,6 +5,7 @@ and queries are locked files in it, and each process keeps its metrics there, so
 process whose parent died stops by itself.
 """
 
+import asyncio
 import multiprocessing
 import os
 import signal
@@ -15,17 +16,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from prometheus_client.multiprocess import mark_process_dead
 from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import ServiceError
+from profsvc.web.http.accepting import Acceptor, ConnectionCounts, forget
 from profsvc.web.http.json_log import LOG, log_to_stderr
 from profsvc.web.http.malloc import limit_arenas
 from profsvc.web.http.state import AppState, Limits, Shared
@@ -39,6 +42,7 @@ from profsvc.web.server import (
     startup_lines,
 )
 
+CONNECTIONS_FILE = "connections"
 METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 MAX_RESTARTS, RESTART_WINDOW_S = 20, 60.0
 """More restarts in so many seconds stop the service: a process that cannot start would be restarted forever."""
@@ -61,7 +65,17 @@ class Work(NamedTuple):
 
 
 class WorkerServer(Server):
-    """A server that leaves Ctrl-C to its parent, which passes it on as SIGTERM."""
+    """A server that leaves Ctrl-C to its parent, which passes it on as SIGTERM, and shares connections with others."""
+
+    counts: ConnectionCounts
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept connections."""
+        await super().startup([])
+        kind: Any = self.config.http_protocol_class
+        kind.count_changed = staticmethod(self.counts.tell)
+        made = partial(kind, config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        self.servers += [cast("asyncio.Server", Acceptor(one, made, self.counts)) for one in sockets or ()]
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Start to stop; a second signal stops at once."""
@@ -69,13 +83,16 @@ class WorkerServer(Server):
             super().handle_exit(sig, frame)
 
 
-def run_worker(work: Work, line: socket.socket) -> None:
-    """Serve until the parent sends SIGTERM or dies."""
+def run_worker(work: Work, line: socket.socket, place: int) -> None:
+    """Serve until the parent sends SIGTERM or dies; ``place`` is the number of this process among its siblings."""
     limit_arenas()
     log_to_stderr()
     engine = store.connect(work.store_url, pooled=True)
     state = AppState(engine, work.files, limits=work.limits, shared=work.shared, **work.options)
     server = server_for(state, work.endpoint, work.connections, WorkerServer)
+    cast("WorkerServer", server).counts = ConnectionCounts(
+        work.shared.folder / CONNECTIONS_FILE, work.shared.workers, place
+    )
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         server.run(sockets=[line])
@@ -97,7 +114,7 @@ class Workers:
     def __init__(self, work: Work, line: socket.socket, count: int) -> None:
         """Start nothing yet."""
         self._work, self._line, self._count = work, line, count
-        self._processes: list[SpawnProcess] = []
+        self._processes: dict[int, SpawnProcess] = {}
         self._stop = threading.Event()
         self._restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
 
@@ -105,25 +122,26 @@ class Workers:
         """Serve until a signal; a process that ended is replaced."""
         with self._signals(), _metrics_folder(self._work.shared.folder):
             try:
-                for _ in range(self._count):
-                    self._start()
+                for place in range(self._count):
+                    self._start(place)
                 while not self._stop.is_set():
-                    wait([one.sentinel for one in self._processes], 0.2)
+                    wait([one.sentinel for one in self._processes.values()], 0.2)
                     self._replace_ended()
             finally:
                 self._end_all()
 
-    def _start(self) -> None:
-        process = multiprocessing.get_context("spawn").Process(target=run_worker, args=(self._work, self._line))
+    def _start(self, place: int) -> None:
+        process = multiprocessing.get_context("spawn").Process(target=run_worker, args=(self._work, self._line, place))
         process.start()
-        self._processes.append(process)
+        self._processes[place] = process
 
     def _replace_ended(self) -> None:
-        for process in [one for one in self._processes if one.exitcode is not None]:
+        for place, process in [one for one in self._processes.items() if one[1].exitcode is not None]:
             if self._stop.is_set():
                 return
             LOG.error("worker ended", extra={"fields": {"pid": process.pid, "exit_code": process.exitcode}})
-            self._processes.remove(process)
+            del self._processes[place]
+            forget(self._work.shared.folder / CONNECTIONS_FILE, place)
             mark_process_dead(process.pid, str(self._work.shared.folder))  # type: ignore[no-untyped-call]
             now = time.monotonic()
             if len(self._restarts) == MAX_RESTARTS and now - self._restarts[0] < RESTART_WINDOW_S:
@@ -133,7 +151,7 @@ class Workers:
                 )
             self._restarts.append(now)
             if not self._stop.wait(RESTART_DELAY_S):
-                self._start()
+                self._start(place)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -151,7 +169,7 @@ class Workers:
                 signal.signal(number, handler)
 
     def _terminate(self) -> None:
-        for process in self._processes:
+        for process in self._processes.values():
             with suppress(ProcessLookupError):
                 process.terminate()
 
@@ -160,7 +178,7 @@ class Workers:
         if not self._stop.is_set():
             self._terminate()
         deadline = time.monotonic() + self._work.limits.grace_seconds + KILL_AFTER_S
-        for process in self._processes:
+        for process in self._processes.values():
             process.join(max(0.0, deadline - time.monotonic()))
             if process.exitcode is None:
                 process.kill()

@@ -1,5 +1,6 @@
 """Several processes of one service: limits and metrics are those of all, and whoever is killed is replaced."""
 
+import asyncio
 import os
 import re
 import signal
@@ -9,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -189,3 +190,47 @@ def test_a_slot_of_a_killed_process_is_free(tmp_path):
     assert own._take()
     own.release()
     assert own.taken_at() == []
+
+
+def test_those_who_wait_for_a_slot_get_it_in_turn(tmp_path):
+    """Also beside another process, and if some of them give up."""
+
+    async def run() -> tuple[list[int], list[int]]:
+        own, other = (SharedSlots(tmp_path, "q", 1) for _ in range(2))
+        turns = list[int](), list[int]()
+
+        async def work(slots: SharedSlots, number: int, got: list[int]) -> None:
+            async with asyncio.timeout(0.001 if number % 4 == 3 else 10):
+                await slots.acquire()
+            got.append(number)
+            await asyncio.sleep(0.002)
+            slots.release()
+
+        await own.acquire()
+        waiting = [
+            asyncio.create_task(work(slots, number, got))
+            for number in range(12)
+            for slots, got in zip((own, other), turns, strict=True)
+        ]
+        await asyncio.sleep(0.05)
+        own.release()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert own.taken_at() == []
+        return turns
+
+    for got in asyncio.run(run()):
+        assert got == [number for number in range(12) if number % 4 != 3]
+
+
+def test_each_process_answers_as_many_connections(engine):
+    with serving(engine) as service:
+
+        def is_even() -> bool:
+            with ExitStack() as held:
+                clients = [held.enter_context(httpx.Client()) for _ in range(20)]
+                assert all(one.get(f"{service.url}/livez").is_success for one in clients)
+                folders = [Path(f"/proc/{number}/fd") for number in service.workers()]
+                sockets = [sum("socket" in str(one.readlink()) for one in folder.iterdir()) for folder in folders]
+                return len(sockets) == 2 and max(sockets) - min(sockets) <= 1
+
+        wait_for(is_even)  # once both have begun

@@ -64,6 +64,8 @@ _INTERRUPTER = _Interrupter()
 @contextmanager
 def reading_with_timeout(engine: Engine, seconds: float) -> Iterator[Connection]:
     """Give a connection that only reads, and whose queries end with `TimeLimitError` when their time is up."""
+    if seconds <= 0:
+        raise rules.timeout_error(seconds)
     with reading(engine) as connection:
         try:
             if engine.dialect.name == "sqlite":

@@ -68,6 +68,10 @@ UPLOAD_RANGE_KEYS = {
     *("launch_id", "transfer_id", "call_id", "range_id", "summary_id", "sensor_id", "sample_id", "source_id"),
     "line_id",
 }
+# Their rows lie in blocks or are found by others, so that their pages are sorted.
+UNWALKED_KEYS = {None, "sample_id", "line_id"}
+MAX_SHORT_PAGE = 1000
+"""Rows of a page that is made in some milliseconds."""
 OWNER_CONDITIONS = {
     "run_id": "run_id = {}",
     "upload_id": "upload_id = {}",
@@ -110,13 +114,24 @@ def key_column(view: str) -> str | None:
     return KEYS.get(view)
 
 
-def may_be_long(view: str) -> bool:
-    """Tell whether a view has many rows for each upload.
+def may_be_long(view: str, only: Sequence[Condition] = (), order: Sequence[str] = (), limit: int = 100) -> bool:
+    """Tell whether a page may need many more rows of a view than it has.
+
+    A view with few rows for each upload is short. Of others the next rows along the key are at hand, of a run or a file
+    as well; other orders and filters look at every row.
 
     >>> may_be_long("v1_runs"), may_be_long("v1_launches"), may_be_long("v1_metrics")
-    (False, True, True)
+    (False, False, True)
+    >>> may_be_long("v1_launches", [Condition("run_id", "", "7")], ["-launch_id"])
+    False
+    >>> may_be_long("v1_launches", [Condition("grid_x", "", "7")]), may_be_long("v1_launches", order=["start_ns"])
+    (True, True)
     """
-    return KEYS.get(view) in {None, *UPLOAD_RANGE_KEYS}
+    key = KEYS.get(view)
+    if key is not None and key not in UPLOAD_RANGE_KEYS:
+        return False
+    along_key = key not in UNWALKED_KEYS and _key_of(view, order) is not None and limit <= MAX_SHORT_PAGE
+    return not (along_key and len(_owners(only)) == len(only))
 
 
 def list_view(

@@ -27,6 +27,10 @@ class DeadlineProtocol(HttpToolsProtocol):
     max_connections = 800
     check_interval_s = 1.0
 
+    @staticmethod
+    def count_changed(_connections: int, /) -> None:
+        """Hear how many connections there are now; who wants to know replaces it."""
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         """Start the deadlines."""
         super().connection_made(transport)
@@ -38,12 +42,14 @@ class DeadlineProtocol(HttpToolsProtocol):
         if line is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_TIMEOUT_MS)
         self._drop_longest_waiting()
+        self.count_changed(len(self.connections))
         self.loop.call_later(self.check_interval_s, self._check_deadlines)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop checking the deadlines."""
         self.is_over = True
         super().connection_lost(exc)
+        self.count_changed(len(self.connections))
 
     def _drop_longest_waiting(self) -> None:
         """Abort the connection that has waited longest for a head, if there are too many."""

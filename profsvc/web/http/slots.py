@@ -10,22 +10,28 @@ import os
 import time
 from pathlib import Path
 
-POLL_S = 0.02
+POLL_S = 0.005
 """Seconds between two polls for a free slot."""
 
 
 class SharedSlots:
-    """A number of slots; like a semaphore of asyncio, but for several processes and without an order of waiting."""
+    """A number of slots; like a semaphore of asyncio, but for several processes.
+
+    Those of one process wait in the order in which they came. Only the first of them polls, so that each process gets
+    as many turns as another.
+    """
 
     def __init__(self, folder: Path, name: str, count: int) -> None:
         """Take the files of ``folder`` with this name; processes that give the same ones share the slots."""
         self._paths = [folder / f"{name}-{number}" for number in range(count)]
         self._held: list[int] = []
+        self._first = asyncio.Lock()
 
     async def acquire(self) -> None:
         """Wait for a free slot."""
-        while not self._take():
-            await asyncio.sleep(POLL_S)
+        async with self._first:
+            while not self._take():
+                await asyncio.sleep(POLL_S)
 
     def release(self) -> None:
         """Free a slot of this process."""
