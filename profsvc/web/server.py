@@ -14,7 +14,6 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import AccessError, ServiceError, UsageError
-from profsvc.web.app import create_app
 from profsvc.web.http.connection_limits import protocol_with_limits
 from profsvc.web.http.json_log import LOG, log_to_stderr
 from profsvc.web.http.state import LOCAL_HOST_NAMES, AppState, Limits
@@ -158,6 +157,8 @@ def _force_exit(number: int) -> None:
 
 def server_for(state: AppState, endpoint: Endpoint, connections: int, kind: type[Server] = Server) -> Server:
     """Return the server of a service, not started."""
+    from profsvc.web.app import create_app  # 80 MB that the parent of several processes does not need
+
     config = uvicorn.Config(
         create_app(state),
         http=protocol_with_limits(state.limits.header_seconds, connections),

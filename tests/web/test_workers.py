@@ -234,3 +234,9 @@ def test_each_process_answers_as_many_connections(engine):
                 return len(sockets) == 2 and max(sockets) - min(sockets) <= 1
 
         wait_for(is_even)  # once both have begun
+
+
+def test_the_parent_of_the_processes_loads_no_pages():
+    code = "import sys, profsvc.web.workers; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert not {"pandas", "scipy", "jinja2", "fastapi", "profsvc.web.app"} & set(found.stdout.split())

@@ -227,17 +227,7 @@ def plural(number: int, one: str, many: str = "") -> str:
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
 
 
-def column_kinds(columns: Any, explained_by_title: bool) -> list[tuple[Any, bool, str]]:
-    """Return each column, whether its cells are plain values without links, and its side; most cells are plain."""
-    plain_kinds = ("text", "number")
-    return [
-        (one, one.kind in plain_kinds and one.link is None and (explained_by_title or not one.explain), one.side)
-        for one in columns
-    ]
-
-
 FILTERS = {
-    "column_kinds": column_kinds,
     "value": value,
     "count": count,
     "duration": duration,

@@ -20,7 +20,7 @@ from profsvc import store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.web.http.cookies import THEMES, theme_of, token_cookie
 from profsvc.web.http.state import app_state, grant_of
-from profsvc.web.pages.rendering import filters
+from profsvc.web.pages.rendering import cells, filters
 from profsvc.web.pages.rendering.assets import asset_path
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -114,6 +114,8 @@ def render(request: Request, template: str, title: str, **known: Any) -> bytes:
         "title": title,
         "url": url,
         "same": same,
+        "explained_number": partial(cells.explained, url),
+        "cells": partial(cells.cells, url),
         "here": path_to(request, _own_path(request), request.query_params.multi_items()),
         "theme": theme_of(request.cookies),
         "themes": THEMES,
