@@ -31,8 +31,10 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     serial = np.where(
         budget.lanes < ALONE_BELOW, share_of(stall["barrier"], stall["barrier"] + off * budget.issued), 0.0
     )
-    lone = c["inst_lone_warp"] / c["inst_executed_warp"]
+    lone = _alone_share(budget)
     serial = np.where(np.isnan(lone), serial, share_of(lone * 31 / 32, off))
+    # Where the first lanes of each warp work, the others wait for no path and no loop.
+    first = share_of(c["inst_first_lanes_off_thread"] / 32 / c["inst_executed_warp"], off)
     # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
     retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)
     # A fuller warp does in one instruction what these did in several, with one wait.
@@ -68,22 +70,23 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     # By Little's law, more warps make up for some of the idle issue slots, independent instructions for the rest.
     dependent = waits * share_of(useful - spared - repeated - beyond, useful)
     warps = np.log(1 / np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1))
-    shorter = np.log(1 / (1 - empty_slots(c)[2]))
-    lacking = np.fmax(warps + shorter, np.log(1 / np.clip(budget.issued, 1e-3, 0.999)))
-    few_warps, few_blocks = (dependent * share_of(part, lacking) for part in (warps, shorter))
+    ended, _, shorter = (np.log(1 / (1 - part)) for part in empty_slots(c))
+    lacking = np.fmax(warps + ended + shorter, np.log(1 / np.clip(budget.issued, 1e-3, 0.999)))
+    few_warps, ended, few_blocks = (dependent * share_of(part, lacking) for part in (warps, ended, shorter))
     return {
         **taken,
         **{f"occupancy_{name}": few * few_warps for name, few in occupancy_limit(c).items()},
         "partly_filled_warps": absent * full,
-        "thread_divergence": off * full * (1 - serial - retried),
+        "thread_divergence": off * full * np.clip(1 - serial - retried - first, 0, 1),
         "contended_shared_atomics": off * full * retried,
         "serial_section": off * full * serial,
-        "predicated_off_threads": off_lanes * (1 - of_cases),
+        "predicated_off_threads": off_lanes * (1 - of_cases) + off * full * first,
         "tensor_cores_unused": products + throttled * share_of(products, products + needed),
         "redundant_loads": repeated * (1 + share_of(waits, useful)),
         "overhead_instructions": beyond * (1 + share_of(waits, useful)),
+        "warp_imbalance": ended,
         "sm_imbalance": few_blocks,
-        "dependent_instructions": dependent - few_warps - few_blocks,
+        "dependent_instructions": dependent - few_warps - ended - few_blocks,
         "instruction_cache": stall["no_instruction"],
         "barriers": barriers + taken["barriers"],
         "arithmetic_limit": needed
@@ -91,6 +94,14 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         - beyond
         + throttled * np.clip(1 - sum(of_pipe.values()) - share_of(products, products + needed), 0, 1),
     }
+
+
+@np.errstate(all="ignore")
+def _alone_share(budget: TimeBudget) -> Array:
+    """Share of the warp instructions that one thread executed, in long sections where these are known; else NaN."""
+    c = budget.c
+    alone = np.where(np.isnan(c["inst_alone_section_warp"]), c["inst_lone_warp"], c["inst_alone_section_warp"])
+    return np.asarray(alone / c["inst_executed_warp"], dtype=np.float64)
 
 
 @np.errstate(all="ignore")
@@ -104,8 +115,12 @@ def barrier_causes(budget: TimeBudget, behind_conflicts: Array) -> dict[str, Arr
     """
     c, of = budget.c, budget.of_class
     wait = budget.stall["barrier"] - behind_conflicts
-    lone = c["inst_lone_warp"] / c["inst_executed_warp"]
+    lone = _alone_share(budget)
     alone = np.where(np.where(np.isnan(lone), 1 - budget.lanes, lone) > 1 - ALONE_BELOW, 1.0, 0.0)
+    # The warps of a block wait for the section of one of them: the longer it is beside what each has to do.
+    section = c["inst_alone_section_warp"] / c["grid_blocks"]
+    others = (c["inst_executed_warp"] - c["inst_alone_section_warp"]) / c["warps_launched"]
+    alone = np.where(np.isnan(section), alone, share_of(section, others))
     per_warp = of["misc"] * np.nan_to_num(c["inst_per_warp"])
     rare = np.where((per_warp < FEW_BARRIERS) & budget.has_classes, 1.0, 0.0)
     waited = budget.at_barriers

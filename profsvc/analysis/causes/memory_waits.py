@@ -16,16 +16,15 @@ from profsvc.analysis.potential.avoidable_work import (
     POSSIBLE,
     conversions,
     has_listed_places,
-    loaded_by_several_blocks,
     narrow_share,
-    reloaded_share,
     repeated_steps,
     special_unit_warps,
     unrelated_places,
     unused_of_l2_loads,
 )
 from profsvc.analysis.potential.latency import HITS, LATENCIES, unloaded_latency
-from profsvc.analysis.potential.matrix_products import instructions_of_type, repeated_share
+from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices, repeated_share
+from profsvc.analysis.potential.repeated_loads import evicted_share, read_again, reloaded_share
 from profsvc.analysis.potential.useful_time import has_copies_without_size
 from profsvc.formulas.performance.lost_time import wait_parts
 
@@ -75,7 +74,9 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
     shares = {
         "contended_shared_atomics": wait * of_shared * contended,
         "bank_conflicts": conflicting + at_barriers,
-        "shared_memory_limit": shared.useful * (1 - contended),
+        # A fragment of a matrix serves many products with each operand that it loads.
+        "tensor_cores_unused": np.where(multiplies_matrices(c), shared.useful * (1 - contended), 0.0),
+        "shared_memory_limit": np.where(multiplies_matrices(c), 0.0, shared.useful * (1 - contended)),
         "type_conversions": np.where(doubles, 0.0, function.waste),
         "accidental_double": np.where(doubles, function.waste, 0.0),
         "divergent_constants": wait * of_constants + stall["imc_miss"],
@@ -188,9 +189,11 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     thrashing = np.where(has_listed_places(c), 1.0, POSSIBLE) * missed * scattered
     in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
     repeats, reloads = in_l1 * repeated_share(c), reloaded_share(c, budget.sms)
-    repeated = parts.useful * np.fmax(repeats, reloads) * (1 - of_dram)
+    # What a thread loads again and L1 does not have any more, fewer warps or smaller parts would find there.
+    evicted = evicted_share(c)
+    repeated = parts.useful * np.clip(np.fmax(repeats, reloads) - evicted, 0, 1) * (1 - of_dram)
     # What DRAM brings again for other blocks, another order of the blocks would find in L2.
-    reordered = parts.useful * of_dram * loaded_by_several_blocks(c)
+    reordered = parts.useful * (of_dram * read_again(c) + (1 - of_dram) * evicted)
     queued = share_of(stall["lg_throttle"], np.asarray(sum(stall[name] for name in GLOBAL_STALLS)))
     moved = budget.count("global_load_bytes_requested", "global_store_bytes_requested")
     narrow = 1 - share_of(moved, WIDEST_BYTES * budget.count("global_load_inst_warp", "global_store_inst_warp"))

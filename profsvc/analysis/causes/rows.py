@@ -10,9 +10,9 @@ from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import (
     class_shares,
     has_listed_places,
-    loaded_by_several_blocks,
     unused_of_l2_loads,
 )
+from profsvc.analysis.potential.repeated_loads import evicted_share, read_again
 from profsvc.formulas.performance.lost_time import saving_interval
 from profsvc.specs.causes import causes, least_shares
 
@@ -89,8 +89,8 @@ def is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
     avoidable = causes()[cause].avoidable
     if avoidable == "by list":
         c = Counts(counters)
-        of_blocks = loaded_by_several_blocks(c) > unused_of_l2_loads(c)
-        return np.asarray(has_listed_places(c) | of_blocks, dtype=np.float64)
+        comes_again = np.fmax(read_again(c), evicted_share(c)) > unused_of_l2_loads(c)
+        return np.asarray(has_listed_places(c) | comes_again, dtype=np.float64)
     if avoidable != "by class":
         return np.full(len(counters), float(avoidable in ("proven", "measured")))
     return np.asarray(np.sum(list(class_shares(Counts(counters)).values()), axis=0) > 0, dtype=np.float64)

@@ -7,13 +7,23 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.counters.merged import SourcedCounters, merge_counters
-from profsvc.analysis.source_code.addresses import load_counts
+from profsvc.analysis.source_code.addresses import load_counts, loops_of
+from profsvc.analysis.source_code.lanes import lane_counts
+from profsvc.analysis.source_code.places import place_counts
 from profsvc.analysis.source_code.registers import operands
 
 CHAINED, SHARED, TILE = "global_load_chained_inst_warp", "global_load_shared_place_bytes", "stall_tile_fraction"
+AGAIN, DISTINCT = "global_load_again_fraction", "global_load_distinct_bytes"
+FIRST_LANES, ALONE = "inst_first_lanes_off_thread", "inst_alone_section_warp"
+REGULAR = "global_load_regular_excess_fraction"
 SOURCES = {
     CHAINED: "source page: sum(instructions) of LDG whose address comes from the load of the turn of a loop before",
     SHARED: "source page: bytes of LDG whose address depends on a part of the block index alone",
+    AGAIN: "source page: share of the bytes of LDG at a place that the same thread loaded before",
+    DISTINCT: "source page: 32 * l2_sectors of LDG, each place of a thread once",
+    REGULAR: "source page: share of l2_sectors - ideal_l2_sectors of LDG whose address no value of memory determines",
+    FIRST_LANES: "source page: threads that are off while the first lanes of all warps work",
+    ALONE: "source page: sum(instructions) of sections that one thread of a warp executes, from 32 instructions on",
     TILE: "source page: samples of Long Scoreboard of STS over those of all instructions",
 }
 
@@ -21,19 +31,35 @@ SOURCES = {
 def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> SourcedCounters:
     """Return the counters of launches by their instructions in the order of their addresses.
 
-    Each instruction has ``address, sass, access_size, instructions, thread_instructions_on, ideal_l2_sectors,
-    long_scoreboard``. The share of the stores is NaN without samples.
+    Each instruction has ``address, sass, access_size, instructions, thread_instructions, thread_instructions_on,
+    l2_sectors, ideal_l2_sectors, long_scoreboard``. A share of nothing is NaN, as that of the stores without samples.
     """
     found: dict[str, list[float]] = {name: [] for name in SOURCES}
     for rows in code.values():
-        counts = load_counts(rows)
+        own = [operands(row["sass"]) for row in rows]
+        loads, places = load_counts(rows), place_counts(rows, own, loops_of(rows))
+        has_lanes = any(row["thread_instructions"] is not None for row in rows)
+        lanes = lane_counts(rows, own) if has_lanes else (np.nan, np.nan)
         samples = [row["long_scoreboard"] or 0 for row in rows]
-        of_stores = sum(one for one, row in zip(samples, rows, strict=True) if operands(row["sass"]).opcode == "STS")
-        found[CHAINED].append(counts.chained_warps)
-        found[SHARED].append(counts.shared_bytes)
-        found[TILE].append(of_stores / sum(samples) if any(samples) else np.nan)
+        of_stores = sum(waits for waits, one in zip(samples, own, strict=True) if one.opcode == "STS")
+        values = {
+            CHAINED: loads.chained_warps,
+            SHARED: loads.shared_bytes,
+            AGAIN: _share(places.again_bytes, places.requested_bytes),
+            DISTINCT: places.distinct_sector_bytes if places.requested_bytes else np.nan,
+            REGULAR: _share(places.regular_excess_sectors, places.excess_sectors),
+            FIRST_LANES: lanes[0],
+            ALONE: lanes[1],
+            TILE: _share(of_stores, sum(samples)),
+        }
+        for name, value in values.items():
+            found[name].append(value)
     table = pd.DataFrame(found, index=pd.Index(list(code), name="launch_id", dtype="int64"), dtype="float64")
     return table, {name: np.full(len(table), text, dtype=object) for name, text in SOURCES.items()}
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else np.nan
 
 
 def with_machine_code(own: SourcedCounters, code: Mapping[int, Sequence[Mapping[str, Any]]]) -> SourcedCounters:

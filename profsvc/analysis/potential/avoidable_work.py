@@ -47,7 +47,6 @@ SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
 PLACES_PER_WAVEFRONT = 9.0
 # Half of the loads are of the indices, and each load takes less than three integer instructions.
 MOST_GATHERS, MOST_INTEGERS_PER_LISTED_PLACE = 0.55, 3.0
-MIN_BLOCKS_PER_PLACE = 2.0
 POSSIBLE = 0.5
 """Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 
@@ -316,25 +315,6 @@ def short_steps(c: Counts) -> tuple[Array, Array]:
 
 
 @np.errstate(all="ignore")
-def reloaded_share(c: Counts, sms: Array) -> Array:
-    """Share of the loaded bytes that the same SM loaded before, at least: it loads more than DRAM brought for all."""
-    return np.clip(np.nan_to_num(1 - sms * c["dram_read_bytes"] / c["global_load_bytes_requested"]), 0, 1)
-
-
-@np.errstate(all="ignore")
-def loaded_by_several_blocks(c: Counts) -> Array:
-    """Share of the bytes that DRAM read which it read before for another block, at least; 0 where not known.
-
-    Places that depend on a part of the block index alone are those of two blocks or more: if these ran at one
-    time, L2 would have half of the bytes or more for the second.
-    """
-    asked = c["global_load_bytes_requested"]
-    shared = np.minimum(c["global_load_shared_place_bytes"], asked)
-    again = np.fmin(c["dram_read_bytes"], asked) - (asked - shared) - shared / MIN_BLOCKS_PER_PLACE
-    return np.clip(np.nan_to_num(again / c["dram_read_bytes"]), 0, 1)
-
-
-@np.errstate(all="ignore")
 def lookup_wavefronts(c: Counts) -> Array:
     """Wavefronts of lookups at random places: of tables in constant memory, were they in shared memory, and of those.
 
@@ -367,7 +347,9 @@ def unrelated_places(c: Counts) -> Array:
     whole = SECTOR_BYTES * c["l2_tex_read_sectors"] * np.clip(4 / 3 * (1 - requests / sectors), 0, 1)
     asked, brought = (np.clip(c[name] - whole, 0, None) for name in ("global_load_bytes_requested", "dram_read_bytes"))
     used_once = np.nan_to_num(np.fmin(asked, brought) / np.fmax(asked, brought))
-    return single_sector_share(sectors, requests) * (1 - used_once)
+    # Places that follow from the indices of threads lie in a layout, which can be another.
+    regular = np.nan_to_num(c["global_load_regular_excess_fraction"])
+    return single_sector_share(sectors, requests) * (1 - used_once) * (1 - regular)
 
 
 @np.errstate(all="ignore")

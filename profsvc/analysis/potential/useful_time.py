@@ -19,7 +19,6 @@ from profsvc.analysis.potential.avoidable_work import (
     functions_of_polynomials,
     gathered_from_dram,
     integer_divisions,
-    loaded_by_several_blocks,
     local_bytes,
     lookup_wavefronts,
     narrow_share,
@@ -31,6 +30,7 @@ from profsvc.analysis.potential.avoidable_work import (
     unused_of_l2_loads,
 )
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
+from profsvc.analysis.potential.repeated_loads import read_again
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
 
@@ -214,7 +214,7 @@ def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, store
     asked_loads = useful_bytes(read, wanted_loads)
     # Only another order of the data would bring values closer together that a gather finds at unrelated places.
     asked_loads = asked_loads + gathered_from_dram(c) * (read - asked_loads)
-    asked_loads = np.minimum(asked_loads, read * (1 - loaded_by_several_blocks(c)))
+    asked_loads = np.minimum(asked_loads, read * (1 - read_again(c)))
     asked = asked_loads + useful_bytes(written, wanted_stores)
     excess = c["global_theoretical_sectors_ideal"] / c["global_theoretical_sectors"]
     local = np.clip(np.nan_to_num(sum(local_bytes(c)) / SECTOR_BYTES / c["l2_tex_sectors"]), 0, 1)

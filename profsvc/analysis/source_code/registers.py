@@ -21,6 +21,7 @@ COMPARISONS = {
 }  # fmt: skip
 """Opcodes that write predicates alone, and how many."""
 WIDTHS = {"64": 2, "U64": 2, "S64": 2, "WIDE": 2, "128": 4}
+SHIFTS = frozenset(("SHF", "USHF"))
 DOUBLE = frozenset(("DADD", "DFMA", "DMUL", "DSETP"))
 # Instructions between a value and its use; farther ones have arrived.
 MAX_DISTANCE = 400
@@ -49,6 +50,8 @@ def operands(sass: str) -> Operands:
     opcode, *modifiers = name.split(".")
     listed = [one.strip() for one in COMMA.split(rest)] if rest else []
     width = max([2 if opcode in DOUBLE else 1, *(WIDTHS.get(one, 1) for one in modifiers)])
+    if opcode in SHIFTS:  # one of two words yields one of them
+        width = 1
     if opcode in WITHOUT_RESULT:
         results, values = 0, [_registers(one) for one in listed[:-1]]
         values += [_registers(one, width if opcode in STORES else 1) for one in listed[-1:]]

@@ -11,6 +11,8 @@ from profsvc.analysis.potential.peaks import peaks
 from profsvc.specs.causes import causes
 from tests.analysis.causes.sample_launches import FLAWS, QUIET
 
+NO_REPEAT = {"global_load_again_fraction": 0.0}
+
 
 def shares(launches: list[dict[str, float]]) -> pd.DataFrame:
     counters = pd.DataFrame(launches)
@@ -111,3 +113,49 @@ def test_what_dram_brings_for_one_block_after_the_other_depends_on_their_order()
     whole = table["memory_limit"][1]
     assert table["cache_thrashing"][0] == pytest.approx(whole / 2)
     assert table["memory_limit"][0] == pytest.approx(whole / 2)
+
+
+def test_what_dram_reads_beyond_distinct_places_of_threads_came_again() -> None:
+    busy = {"dram_throughput_fraction": 0.9, "global_load_again_fraction": 0.75, "global_load_distinct_bytes": 1.6e7}
+    table = shares([QUIET | busy, QUIET | busy | {"global_load_distinct_bytes": 6.4e7}, QUIET | busy | NO_REPEAT])
+    assert table["cache_thrashing"].tolist() == pytest.approx([0.75 * table["memory_limit"][2], 0, 0])
+
+
+def test_what_l1_lost_of_what_a_thread_loaded_before_is_thrashing_and_no_redundant_load() -> None:
+    busy = {"sol_l2_fraction": 0.9, "dram_read_bytes": 1e5, "global_load_again_fraction": 0.9}
+    table = shares([QUIET | busy, QUIET | busy | {"global_load_again_fraction": 0.0}])
+    assert table["cache_thrashing"][0] > table["redundant_loads"][0]
+    assert table["cache_thrashing"][1] == 0
+    assert table["redundant_loads"][1] > table["redundant_loads"][0]
+
+
+def test_a_stride_is_uncoalesced_where_a_gather_is_unrelated() -> None:
+    gather = QUIET | FLAWS["cache_thrashing"]
+    table = shares([gather, gather | {"global_load_regular_excess_fraction": 1.0}])
+    assert table["uncoalesced_loads"][1] > 0.5 > table["uncoalesced_loads"][0]
+    assert table["cache_thrashing"][1] == table["unrelated_accesses"][1] == 0
+
+
+def test_lanes_behind_the_first_of_each_warp_are_predicated_off() -> None:
+    off = QUIET | FLAWS["thread_divergence"]
+    table = shares([off, off | {"inst_first_lanes_off_thread": 0.9 * 32e6}])
+    assert table["predicated_off_threads"].tolist() == pytest.approx([0, table["thread_divergence"][0]])
+    assert table["thread_divergence"][1] == pytest.approx(0)
+
+
+def test_a_block_waits_for_a_long_section_of_one_thread() -> None:
+    waits = QUIET | FLAWS["barriers"] | {"warps_launched": 8448.0, "inst_lone_warp": 1e5}
+    # 47 instructions of one thread a block, while each warp does 107; and the last instructions of warps, all short.
+    table = shares([waits | {"inst_alone_section_warp": 5e4}, waits | {"inst_alone_section_warp": 0.0}])
+    section, others = 5e4 / 1056, 9.5e5 / 8448
+    waited = table[["serial_section", "barriers", "warp_imbalance"]].sum(axis=1)
+    assert table["serial_section"][0] == pytest.approx(section / others * waited[0], rel=0.1)
+    assert table["serial_section"][1] == 0
+
+
+def test_arithmetic_that_warps_wait_for_behind_longer_ones_is_of_their_imbalance() -> None:
+    waits = QUIET | FLAWS["dependent_instructions"] | {"warps_per_block": 8.0, "achieved_occupancy_fraction": 0.25}
+    table = shares([waits | {"warp_latency_avg_cycles": 25.0, "block_latency_avg_cycles": 100.0}, waits])
+    equal = shares([waits | {"warp_latency_avg_cycles": 100.0, "block_latency_avg_cycles": 100.0}])
+    assert table["warp_imbalance"][0] > 0.3
+    assert equal["warp_imbalance"][0] < 0.01

@@ -3,13 +3,25 @@
 import numpy as np
 import pandas as pd
 
-from profsvc.analysis.counters.by_code import CHAINED, SHARED, TILE, counters_by_code, with_machine_code
+from profsvc.analysis.counters.by_code import (
+    AGAIN,
+    ALONE,
+    CHAINED,
+    DISTINCT,
+    FIRST_LANES,
+    REGULAR,
+    SHARED,
+    TILE,
+    counters_by_code,
+    with_machine_code,
+)
 
 
 def row(sass: str, waits: int | None) -> dict[str, object]:
     return {
-        "address": "0x100", "sass": sass, "instructions": 1, "thread_instructions_on": 32, "access_size": None,
-        "ideal_l2_sectors": None, "long_scoreboard": waits,
+        "address": "0x100", "sass": sass, "instructions": 1, "thread_instructions": 32,
+        "thread_instructions_on": 32, "access_size": None, "l2_sectors": None, "ideal_l2_sectors": None,
+        "long_scoreboard": waits,
     }  # fmt: skip
 
 
@@ -17,7 +29,9 @@ def test_the_wait_for_a_tile_is_that_of_stores_to_shared_memory() -> None:
     code = {7: [row("@!P0  STS [R5], R4", 30), row("FADD R1, R2, R3", 10)], 9: [row("STS.64 [R5], R4", None)]}
     table, said = counters_by_code(code)
     assert list(table.index) == [7, 9]
-    assert table.loc[7].to_dict() == {CHAINED: 0.0, SHARED: 0.0, TILE: 0.75}
+    assert table.loc[7, [CHAINED, SHARED, TILE, ALONE, FIRST_LANES]].tolist() == [0, 0, 0.75, 0, 0]
+    # Without loads there is no share of them that comes again.
+    assert table.loc[7, [AGAIN, DISTINCT, REGULAR]].isna().all()
     assert np.isnan(table.loc[9, TILE])
     assert said[TILE][0].startswith("source page: ")
 
@@ -27,4 +41,15 @@ def test_launches_without_a_page_keep_their_counters() -> None:
     assert with_machine_code((own, {}), {})[0] is own
     table, _ = with_machine_code((own, {}), {8: [row("STS [R5], R4", 1)]})
     assert np.isnan(table.loc[7, TILE])
-    assert table.loc[8].to_dict() == {"duration_ns": 2.0, CHAINED: 0.0, SHARED: 0.0, TILE: 1.0}
+    assert table.loc[8, ["duration_ns", CHAINED, SHARED, TILE]].tolist() == [2.0, 0.0, 0.0, 1.0]
+
+
+def test_a_page_without_threads_does_not_tell_which_lanes_are_off() -> None:
+    table, _ = counters_by_code({7: [row("STS [R5], R4", 1) | {"thread_instructions": None}]})
+    assert table.loc[7, [ALONE, FIRST_LANES]].isna().all()
+
+
+def test_bytes_of_loads_that_come_again() -> None:
+    load = row("LDG.E R4, desc[UR4][R2.64]", 1) | {"l2_sectors": 8, "ideal_l2_sectors": 4, "access_size": "32"}
+    table, _ = counters_by_code({7: [load, load | {"address": "0x110"}]})
+    assert table.loc[7, [AGAIN, DISTINCT, REGULAR]].tolist() == [0.5, 256.0, 1.0]

@@ -1,0 +1,47 @@
+"""Lanes that are off in all warps alike: those behind the first ones, and all but one in a long section."""
+
+from typing import Any
+
+import pytest
+
+from profsvc.analysis.source_code.lanes import LaneCounts, lane_counts
+from profsvc.analysis.source_code.registers import operands
+
+
+def counts(*code: tuple[str, int, float | None]) -> LaneCounts:
+    """Return the counts of instructions, each with how many warps executed it and how many lanes were on."""
+    rows: list[dict[str, Any]] = [
+        {"sass": sass, "instructions": warps, "thread_instructions": None if lanes is None else round(warps * lanes)}
+        for sass, warps, lanes in code
+    ]
+    return lane_counts(rows, [operands(row["sass"]) for row in rows])
+
+
+def section(lanes: float, length: int, comparison: str = "ISETP.GT.U32.AND") -> list[tuple[str, int, float | None]]:
+    before: list[tuple[str, int, float | None]] = [
+        (f"{comparison} P0, PT, R3, 0x13, PT", 10, 32), ("@P0 BRA 0x900", 10, 32),
+    ]  # fmt: skip
+    return [*before, *[("FADD R1, R2, R3", 10, lanes)] * length, ("EXIT", 10, 32)]
+
+
+def test_the_first_lanes_of_all_warps_work() -> None:
+    assert counts(*section(20, 5)) == LaneCounts(12 * 50, 0)
+    # Another number in each warp, or every second lane, is a path of data.
+    assert counts(*section(20.5, 5)) == LaneCounts(0, 0)
+    assert counts(*section(16, 5, "ISETP.NE.U32.AND")) == LaneCounts(0, 0)
+    assert counts(*section(32, 5)) == LaneCounts(0, 0)
+
+
+@pytest.mark.parametrize(("length", "alone"), [(31, 0), (32, 320)])
+def test_a_section_of_one_thread_is_long_enough_to_be_shared(length: int, alone: int) -> None:
+    assert counts(*section(1, length)) == LaneCounts(0, alone)
+
+
+def test_turns_of_a_loop_make_a_section_long() -> None:
+    loop = [("FADD R1, R2, R3", 10, 1.0), ("FMUL R1, R2, R3", 1000, 1.0), ("@P1 BRA 0x100", 1000, 1.0)]
+    assert counts(*loop).alone_warps == 2010
+
+
+def test_nothing_is_known_without_counts_or_a_branch() -> None:
+    assert counts(("FADD R1, R2, R3", 0, 4), ("FADD R1, R2, R3", 10, None)) == LaneCounts(0, 0)
+    assert counts(("FADD R1, R2, R3", 10, 4)) == LaneCounts(0, 0)
