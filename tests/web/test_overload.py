@@ -62,14 +62,34 @@ def test_a_page_waits_for_its_turn_no_longer_than_the_limit(site, held):
 
 
 def test_heavy_questions_keep_no_page_waiting(site, held, profile):
-    with running(site(limits=Limits(sql_at_once=1))) as service, ThreadPoolExecutor(3) as pool:
+    with running(site(limits=Limits(long_at_once=1, sql_at_once=1))) as service, ThreadPoolExecutor(3) as pool:
         for name in ("a", "b"):
             assert service.upload(profile, run=name).status_code == 201
         waiting = [pool.submit(service.get, "/compare", before="a", after="b") for _ in range(3)]
-        wait_for(lambda: service.site.query_limit.in_use == 3)
+        wait_for(lambda: service.site.long_limit.in_use == 3)
         assert service.get("/findings").status_code == 200
+        assert service.get("/v1/sql", q="select 1").status_code == 200
         held.set()
         assert [one.result().status_code for one in waiting] == [200, 200, 200]
+
+
+def test_sql_keeps_no_page_waiting_and_its_queue_alone_is_full(site, profile):
+    """Neither short nor long ones; what waits for the queue of SQL is told when to come back."""
+    slow = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+    limits = Limits(sql_at_once=1, sql_waiting=1, sql_seconds=2.0)
+    with running(site(limits=limits)) as service, ThreadPoolExecutor(2) as pool:
+        for name in ("a", "b"):
+            assert service.upload(profile, run=name).status_code == 201
+        waiting = [pool.submit(service.get, "/v1/sql", q=slow) for _ in range(2)]
+        wait_for(lambda: service.site.query_limit.in_use == 2)
+        for path in ("/findings", "/compare/a...b", "/v1/launches?run_id=1&order=-launch_id"):
+            assert service.get(path).status_code == 200
+        answer = service.get("/v1/sql", q="select 1")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+        filtered = service.get("/v1/launches?grid_x=1")
+        assert (filtered.status_code, filtered.headers["retry-after"]) == (503, "2")
+        assert [one.result().status_code for one in waiting] == [400, 400]
+        assert service.get("/v1/sql", q="select 1").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/findings", "/v1/runs/1"])

@@ -45,7 +45,7 @@ def _answer_history(request: Request) -> Response:
 
 async def get_history(request: Request) -> Response:
     """One kernel over runs: one value per run, oldest first, and the detected changes."""
-    return await in_worker_thread(_answer_history, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_history, request, app_state(request).long_limit)
 
 
 def register(app: FastAPI) -> None:

@@ -45,7 +45,7 @@ def answer(name: str, given: Mapping[str, Any], wants_example: bool) -> dict[str
 
 async def list_models(request: Request) -> Response:
     """Every model: question, inputs, command, view, page, source and accuracy; with a run whether it can answer."""
-    return await in_worker_thread(_answer_list, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_list, request, app_state(request).long_limit)
 
 
 def _answer_list(request: Request) -> Response:
@@ -82,7 +82,7 @@ async def post_answer(request: Request) -> Response:
 
 
 async def _answer(request: Request, given: Mapping[str, Any], wants_example: bool) -> Response:
-    found = await app_state(request).query_limit.run(answer, request.path_params["name"], given, wants_example)
+    found = await app_state(request).long_limit.run(answer, request.path_params["name"], given, wants_example)
     return success(request, found)
 
 

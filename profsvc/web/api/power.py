@@ -264,7 +264,7 @@ def _answer_cores(request: Request) -> Response:
 
 async def _in_limited_thread(work: Callable[[Request], Response], request: Request) -> Response:
     """Run in a thread within the query limit, because some results are computed on request."""
-    return await in_worker_thread(work, request, app_state(request).query_limit)
+    return await in_worker_thread(work, request, app_state(request).long_limit)
 
 
 def _run_handler(word: str, work: Callable[[Request], Response], says: str) -> Callable[[Request], Awaitable[Response]]:

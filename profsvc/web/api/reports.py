@@ -169,7 +169,7 @@ async def apply_body(request: Request, act: BodyHandler, known: Mapping[str, typ
         if known[name] is str and (not isinstance(value, str) or "\0" in value):
             raise UsageError(f"{name} must be a string without NUL")
     status = 200 if body.get("dry_run") else status
-    return success(request, await app_state(request).query_limit.run(act, app_state(request), body), status)
+    return success(request, await app_state(request).long_limit.run(act, app_state(request), body), status)
 
 
 def register(app: FastAPI) -> None:

@@ -88,7 +88,7 @@ def _answer_launch_metrics(request: Request) -> Response:
 
 async def get_what_if(request: Request) -> Response:
     """The predicted time of a launch with other SMs, grid, warps, clock or bandwidth, or on another device."""
-    return await in_worker_thread(_answer_what_if, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_what_if, request, app_state(request).long_limit)
 
 
 def _answer_what_if(request: Request) -> Response:
@@ -105,7 +105,7 @@ def _answer_what_if(request: Request) -> Response:
 
 async def get_antipatterns(request: Request) -> Response:
     """The anti-parallel patterns of a launch, each with its measured ratio; without ``kernel`` means over the run."""
-    return await in_worker_thread(_answer_antipatterns, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_antipatterns, request, app_state(request).long_limit)
 
 
 def _answer_antipatterns(request: Request) -> Response:
@@ -118,7 +118,7 @@ def _answer_antipatterns(request: Request) -> Response:
 
 async def get_versions(request: Request) -> Response:
     """Speedup of each version over the one before and the first: runs in order, or the launches of one run."""
-    return await in_worker_thread(_answer_versions, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_versions, request, app_state(request).long_limit)
 
 
 def _answer_versions(request: Request) -> Response:
@@ -135,7 +135,7 @@ def _answer_versions(request: Request) -> Response:
 
 async def get_several(request: Request) -> Response:
     """The mean time of each kernel in several runs, beside a baseline."""
-    return await in_worker_thread(_answer_several, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_several, request, app_state(request).long_limit)
 
 
 def _answer_several(request: Request) -> Response:
@@ -149,12 +149,12 @@ def _answer_several(request: Request) -> Response:
 
 async def get_comparison(request: Request) -> Response:
     """Two runs side by side: change per kernel, and predicted against achieved speedup."""
-    return await in_worker_thread(_answer_comparison, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_comparison, request, app_state(request).long_limit)
 
 
 async def record_comparison(request: Request) -> Response:
     """Compare two runs, and save predicted and achieved speedups."""
-    return await in_worker_thread(_answer_comparison, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_comparison, request, app_state(request).long_limit)
 
 
 def _answer_comparison(request: Request) -> Response:
@@ -183,7 +183,7 @@ def _previous(engine: Engine, run_id: int) -> int:
 
 async def get_graph(request: Request) -> Response:
     """The work-flow graph of a run: nodes, arcs, or the average warps of its longest launches."""
-    return await in_worker_thread(_answer_graph, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_graph, request, app_state(request).long_limit)
 
 
 def _answer_graph(request: Request) -> Response:
@@ -196,7 +196,7 @@ def _answer_graph(request: Request) -> Response:
 
 async def get_accuracy(request: Request) -> Response:
     """Prediction accuracy of profsvc and of Nsight: scores of all valid predictions."""
-    return await in_worker_thread(_answer_accuracy, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_accuracy, request, app_state(request).long_limit)
 
 
 def _answer_accuracy(request: Request) -> Response:

@@ -48,12 +48,12 @@ def _answer_search(request: Request) -> Response:
 
 async def search_timeline(request: Request) -> Response:
     """Find the events of a run with a text in their name: how many, their time, and one of them."""
-    return await in_worker_thread(_answer_search, request, app_state(request).query_limit)
+    return await in_worker_thread(_answer_search, request, app_state(request).long_limit)
 
 
 def _handler(form: str) -> Callable[..., Any]:
     async def timeline(request: Request) -> Response:
-        return await in_worker_thread(partial(_answer_timeline, form=form), request, app_state(request).query_limit)
+        return await in_worker_thread(partial(_answer_timeline, form=form), request, app_state(request).long_limit)
 
     timeline.__doc__ = "Kernels, copies, API calls, ranges, power and temperature of a run on one time axis."
     return timeline

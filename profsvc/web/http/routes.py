@@ -188,14 +188,14 @@ def add_page(
 ) -> None:
     """Add an HTML page, which is not part of the OpenAPI document.
 
-    A plain function runs in a thread of pages, or of queries if it is ``heavy``.
+    A plain function runs in a thread of pages, or of long pages if it is ``heavy``.
     """
 
     async def handler(request: Request) -> Response:
         if inspect.iscoroutinefunction(answer):
             response: Response = await answer(request)
             return response
-        return await in_worker_thread(answer, request, app_state(request).query_limit if heavy else None)
+        return await in_worker_thread(answer, request, app_state(request).long_limit if heavy else None)
 
     app.add_api_route(
         path, handler, methods=list(methods), name=name, response_model=None, include_in_schema=False,

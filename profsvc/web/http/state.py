@@ -43,6 +43,9 @@ class Limits(NamedTuple):
     pages_at_once: int = 4
     """Pages and answers computed at the same time. More would share the same processor, and each holds its rows."""
     pages_waiting: int = 256
+    long_at_once: int = 2
+    """Of pages that may take long, such as comparisons, beside the others and beside SQL."""
+    long_waiting: int = 64
     queue_seconds: float = 20.0
     """Time that a page or a query waits for its turn at most."""
     body_bytes: int = 1 << 20
@@ -193,6 +196,9 @@ class AppState:
         )
         self.query_limit = ConcurrencyLimit(
             most.sql_at_once, -(-most.sql_waiting // workers), "queries", 2, longest, shared=shared
+        )
+        self.long_limit = ConcurrencyLimit(
+            most.long_at_once, -(-most.long_waiting // workers), "long pages", 2, longest
         )
         self.page_limit = ConcurrencyLimit(most.pages_at_once, -(-most.pages_waiting // workers), "pages", 2, longest)
 

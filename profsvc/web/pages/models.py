@@ -52,7 +52,7 @@ async def answer_form(request: Request) -> Response:
 
 
 async def _answered(request: Request, calculator: Calculator, given: Mapping[str, str]) -> Response:
-    return await app_state(request).query_limit.run(_page, request, calculator, given)
+    return await app_state(request).long_limit.run(_page, request, calculator, given)
 
 
 def _page(request: Request, calculator: Calculator, given: Mapping[str, str]) -> Response:

@@ -84,7 +84,7 @@ async def create_report(request: Request) -> Response:
         raise UsageError("the form contains a NUL character")
     state = app_state(request)
     asked = project or None, date or None, zone or "UTC"
-    document = await state.query_limit.run(report_of_night, state.engine, *asked)
+    document = await state.long_limit.run(report_of_night, state.engine, *asked)
     return redirect(request, f"/reports/{document['report_id']}")
 
 
