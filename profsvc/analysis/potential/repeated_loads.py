@@ -35,7 +35,7 @@ def read_again(c: Counts) -> Array:
     Either for another block, or for the same thread, which loads a place again after it left the caches.
     """
     by_thread = np.fmin(1 - c["global_load_distinct_bytes"] / c["dram_read_bytes"], c["global_load_again_fraction"])
-    return np.fmax(loaded_by_several_blocks(c), np.clip(np.nan_to_num(by_thread), 0, 1))
+    return np.asarray(np.fmax(loaded_by_several_blocks(c), np.clip(np.nan_to_num(by_thread), 0, 1)), dtype=np.float64)
 
 
 @np.errstate(all="ignore")
