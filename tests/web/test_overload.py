@@ -82,7 +82,7 @@ def test_sql_keeps_no_page_waiting_and_its_queue_alone_is_full(site, profile):
             assert service.upload(profile, run=name).status_code == 201
         waiting = [pool.submit(service.get, "/v1/sql", q=slow) for _ in range(2)]
         wait_for(lambda: service.site.query_limit.in_use == 2)
-        for path in ("/findings", "/compare/a...b", "/v1/launches?run_id=1&order=-launch_id"):
+        for path in ("/findings", "/compare?before=a&after=b", "/v1/launches?run_id=1&order=-launch_id"):
             assert service.get(path).status_code == 200
         answer = service.get("/v1/sql", q="select 1")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")

@@ -3,10 +3,12 @@
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from anyio import to_thread
 from fastapi import FastAPI
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,7 +21,7 @@ from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import AppState, app_state
 from profsvc.web.pages.rendering.filters import MISSING, count
-from profsvc.web.pages.rendering.page import form_fields, page, path_to, redirect
+from profsvc.web.pages.rendering.page import fixed_part, form_fields, page, path_to, redirect
 
 ROWS_PER_PAGE = 200
 MAX_PAGES = 1_000_000
@@ -148,7 +150,7 @@ def _sql_page(
         saved_queries=store.list_queries(state.engine),
         deleted=deleted,
         text=_editable(query.text or DEFAULT_SQL),
-        schema=_view_descriptions(),
+        schema=_schema(request.scope.get("root_path", "")),
         found=found,
         chart=_chart(request, query, answer) if answer and found and found["rows"] else None,
     )
@@ -280,6 +282,12 @@ def _short_and_full(value: Any, most: int) -> tuple[str, str]:
     if short == whole:
         return short, ""
     return short, whole if len(whole) <= most else f"{whole[:most]}… ({count(len(whole))} characters in all)"
+
+
+@lru_cache(maxsize=4)
+def _schema(root_path: str) -> Markup:
+    """Return the views with their columns and meanings, which take longer than the rest of the page."""
+    return fixed_part("sql_schema.html", root_path, schema=_view_descriptions())
 
 
 def _view_descriptions() -> list[dict[str, Any]]:

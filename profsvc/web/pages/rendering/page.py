@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -74,9 +75,23 @@ def path_to(request: Request, path: str, query: Mapping[str, Any] | Sequence[tup
 
     Parameters without a value are omitted.
     """
+    return path_below(request.scope.get("root_path", ""), path, query)
+
+
+def path_below(root_path: str, path: str, query: Mapping[str, Any] | Sequence[tuple[str, Any]] = ()) -> str:
+    """Return a URL path below the root path of a proxy, as `path_to` does."""
     pairs = query.items() if isinstance(query, Mapping) else query
     query_string = urlencode([(key, value) for key, value in pairs if value not in (None, "")])
-    return f"{request.scope.get('root_path', '')}{quote(path, safe='/:@,')}{'?' * bool(query_string)}{query_string}"
+    return f"{root_path}{quote(path, safe='/:@,')}{'?' * bool(query_string)}{query_string}"
+
+
+def fixed_part(template: str, root_path: str, **known: Any) -> Markup:
+    """Return a part of pages that is the same for every reader, to be kept; in it ``url`` is `path_below`."""
+
+    def url(path: str, **query: Any) -> str:
+        return path_below(root_path, path, query)
+
+    return Markup(_TEMPLATES.get_template(template).render(url=url, **known))  # a template escapes what it shows
 
 
 def route_exists(request: Request, path: str) -> bool:
