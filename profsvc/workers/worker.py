@@ -15,9 +15,10 @@ a marshalled tuple. ``("damaged", words)``, ``("refused", words)`` and ``("error
 import marshal
 import os
 import resource
-import runpy
 import sys
 from functools import partial
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 from typing import Any, BinaryIO
 
 
@@ -66,7 +67,10 @@ def main() -> None:
     os.dup2(2, 1)
     asked = received(source)
     cap(**asked.pop("limits"))
-    runpy.run_path(sys.argv[1])["run"](asked, partial(received, source), partial(send, out))
+    sys.dont_write_bytecode = True
+    job = ModuleType("job")  # compiled when the program was installed or used, unlike what `runpy` takes
+    SourceFileLoader("job", sys.argv[1]).exec_module(job)
+    job.run(asked, partial(received, source), partial(send, out))
 
 
 if __name__ == "__main__":

@@ -1,3 +1,5 @@
+import threading
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -114,6 +116,37 @@ def test_every_view_of_files_is_paged_by_run_and_by_project(mixed: Engine) -> No
                 whole = store.query(mixed, *store.select_statement(view, columns=[key, "run_id"], **options))
                 page = store.list_view(mixed, view, columns=[key, "run_id"], **options)
                 assert [tuple(row.values()) for row in page.rows] == whole.rows, view
+
+
+def test_a_page_read_while_files_come_and_go_has_whole_files(engine: Engine) -> None:
+    """Files of a run are added, and the run deleted, between and during the questions of a reader."""
+    over, seen, wrong = threading.Event(), set[int](), list[object]()
+
+    def read() -> None:
+        while not over.is_set():
+            page = store.list_view(engine, "v1_launches", project="lab")
+            counts = Counter(row["upload_id"] for row in page.rows)
+            seen.add(len(counts))
+            if set(counts.values()) - {5} or [r["launch_id"] for r in page.rows] != sorted(
+                r["launch_id"] for r in page.rows
+            ):
+                wrong.append(counts)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for turn in range(6):
+            for file in range(2):
+                run = store.RunInfo(project="lab", name=f"run{turn}")
+                begin = 1000 * (2 * turn + file)
+                found = store.write_upload(engine, info(f"{turn} {file}"), run, batches(5, begin_ns=begin))
+            if turn % 2:
+                store.delete_run(engine, found.run_id)
+    finally:
+        over.set()
+        reader.join()
+    assert wrong == []
+    assert len(seen) > 1
 
 
 @only_on("sqlite", "Postgres has plans of its own, see test_plans")
