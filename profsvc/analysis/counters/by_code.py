@@ -37,7 +37,8 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
     found: dict[str, list[float]] = {name: [] for name in SOURCES}
     for rows in code.values():
         own = [operands(row["sass"]) for row in rows]
-        loads, places = load_counts(rows), place_counts(rows, own, loops_of(rows))
+        loops = loops_of(rows)
+        loads, places = load_counts(rows, own, loops), place_counts(rows, own, loops)
         has_lanes = any(row["thread_instructions"] is not None for row in rows)
         lanes = lane_counts(rows, own) if has_lanes else (np.nan, np.nan)
         samples = [row["long_scoreboard"] or 0 for row in rows]

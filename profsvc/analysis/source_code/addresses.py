@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from profsvc.analysis.source_code.registers import Operands, jumps, operands
+from profsvc.analysis.source_code.registers import Operands, jumps
 
 Row = Mapping[str, Any]
 LOADS = frozenset(("LD", "LDG"))
 VALUES = LOADS | {"ATOM", "ATOMG", "ATOMS", "LDL", "LDS", "LDSM"}
 """Opcodes whose result is a value of memory, which no index determines."""
+SOURCES_OF_ORIGINS = VALUES | {"S2R", "S2UR"}
 BLOCK, QUOTIENT, REMAINDER, THREAD, VALUE = "x", "quotient", "remainder", "thread", "value"
 SPECIAL = {"SR_CTAID.X": BLOCK, "SR_CTAID.Y": "y", "SR_CTAID.Z": "z"}
 NUMBER = re.compile(r"0x[0-9a-f]+")
@@ -23,6 +24,7 @@ AND = "0xc0"
 DEFAULT_BITS = 32
 SECTOR_BYTES = 32
 Origins = frozenset[str]
+NOTHING: Origins = frozenset()
 
 
 class LoadCounts(NamedTuple):
@@ -34,15 +36,15 @@ class LoadCounts(NamedTuple):
     """Bytes requested from places that depend on a part of the block index alone."""
 
 
-def load_counts(rows: Sequence[Row]) -> LoadCounts:
+def load_counts(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[tuple[int, int]]) -> LoadCounts:
     """Return the counts of a launch; ``rows`` are its instructions in the order of their addresses.
 
-    Each has ``address, sass, instructions, thread_instructions_on, access_size, ideal_l2_sectors``.
+    Each has ``sass, instructions, thread_instructions_on, access_size, ideal_l2_sectors``. ``code`` are their
+    operands, and ``loops`` are those of `loops_of`.
     """
-    code = [operands(row["sass"]) for row in rows]
     if not any(one.opcode in LOADS for one in code):
         return LoadCounts(0.0, 0.0)
-    places = chained_loads(code, loops_of(rows))
+    places = chained_loads(code, loops)
     chained = sum(rows[place]["instructions"] or 0 for place in places)
     several = loads_of_several_blocks(code, [row["sass"] for row in rows])
     shared = sum(_bytes(rows[place], per_thread) for place, per_thread in several.items())
@@ -102,13 +104,16 @@ def loads_of_several_blocks(code: Sequence[Operands], sass: Sequence[str]) -> di
     addresses: dict[int, Origins] = {}
     for _ in range(2):  # what the end of a loop writes, its beginning reads
         for place, one in enumerate(code):
-            own = frozenset().union(*(origins.get(name, frozenset()) for name in one.read if not _is_predicate(name)))
+            own: Origins = NOTHING
+            for name in one.read:
+                if (more := origins.get(name)) and not _is_predicate(name):
+                    own = own | more if own else more
             if one.opcode in LOADS:
                 addresses[place] = own
             result = _origins(one, sass[place], own, origins)
             is_guarded = sass[place].lstrip().startswith("@")
             for name in one.written:
-                origins[name] = result | origins.get(name, frozenset()) if is_guarded else result
+                origins[name] = result | origins.get(name, NOTHING) if is_guarded else result
     several = (place for place, own in addresses.items() if VALUE not in own and _is_partial(own, read))
     return {place: THREAD in addresses[place] for place in several}
 
@@ -121,6 +126,8 @@ def _is_partial(own: Origins, read: set[str]) -> bool:
 
 def _origins(one: Operands, text: str, own: Origins, origins: Mapping[str, Origins]) -> Origins:
     """Return what the result of an instruction depends on, of the block index and of memory."""
+    if not own and one.opcode not in SOURCES_OF_ORIGINS:
+        return own
     if one.opcode in ("S2R", "S2UR"):
         named = [SPECIAL[name] for name in SPECIAL if name in text]
         return frozenset(named or ([THREAD] if "TID" in text or "LANEID" in text else []))

@@ -129,26 +129,29 @@ def load_places(
 ) -> dict[int, tuple[int, Turns]]:
     """Return for each executed global load the number of its place, and the loops in whose turns it changes."""
     known = _Loops(code, loops)
-    found = _executed(rows, code, known)
+    steps = [_step(row["sass"]) if row["instructions"] else None for row in rows]
+    found = _executed(steps, code, known)
     # What the end of a turn leaves, the next one begins with.
-    return _executed(rows, code, known) if loops else found
+    return _executed(steps, code, known) if loops else found
 
 
-def _executed(rows: Sequence[Row], code: Sequence[Operands], known: _Loops) -> dict[int, tuple[int, Turns]]:
+def _executed(steps: Sequence[_Step | None], code: Sequence[Operands], known: _Loops) -> dict[int, tuple[int, Turns]]:
     value: dict[str, int] = {}
     turns: dict[str, Turns] = {}
     before: dict[int, dict[str, int]] = {}
     found: dict[int, tuple[int, Turns]] = {}
-    for place, row in enumerate(rows):
+    for place, step in enumerate(steps):
         for loop in known.first.get(place, ()):
             before[loop] = {name: value.get(name, 0) for name in known.written[loop]}
             for name in known.changed[loop]:
                 turns[name] = turns.get(name, NO_TURN) | {loop}
             for name in known.carried[loop]:
                 turns[name] = turns.get(name, NO_TURN) | OF_MEMORY
-        if row["instructions"]:
-            step = _step(row["sass"])
-            changes = NO_TURN.union(*(turns[name] for name in step.read if name in turns))
+        if step is not None:
+            changes = NO_TURN
+            for name in step.read:
+                if own := turns.get(name):
+                    changes = changes | own if changes else own
             result = _result(step, value)
             if step.kind == "load":
                 found[place] = result, changes
@@ -176,7 +179,7 @@ def _bounds(known: _Loops, place: int) -> Turns:
 
 def _result(step: _Step, value: Mapping[str, int]) -> int:
     if not step.terms:
-        return hash((step.number, *(value.get(name, 0) for name in step.read))) & WORD
+        return hash((step.number, *[value.get(name, 0) for name in step.read])) & WORD
     numbers = [sign * (one if isinstance(one, int) else value.get(one, 0)) for sign, one in step.terms]
     if step.kind == "product":
         return (numbers[0] * numbers[1] + numbers[2]) & WORD

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from profsvc.analysis.source_code.addresses import load_counts
+from profsvc.analysis.source_code.addresses import LoadCounts, loops_of
+from profsvc.analysis.source_code.addresses import load_counts as counts_of
+from profsvc.analysis.source_code.registers import operands
 
 
 def rows(*sass: str, size: str = "32") -> list[dict[str, Any]]:
@@ -16,6 +18,10 @@ def rows(*sass: str, size: str = "32") -> list[dict[str, Any]]:
         }
         for place, text in enumerate(sass)
     ]  # fmt: skip
+
+
+def load_counts(code: list[dict[str, Any]]) -> LoadCounts:
+    return counts_of(code, [operands(row["sass"]) for row in code], loops_of(code))
 
 
 def test_a_list_is_walked_load_by_load() -> None:
