@@ -136,7 +136,7 @@ class OverloadedError(ServiceError):
 
 
 class SlowClientError(ServiceError):
-    """The request body was too slow."""
+    """The client sent its body too slowly, does not read its response, or hung up."""
 
     status = 408
 

@@ -1,5 +1,6 @@
 """Under load the service sends readers away with a time to come back, and never tells them to ask for less."""
 
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -59,6 +60,55 @@ def test_a_page_waits_for_its_turn_no_longer_than_the_limit(site, held):
         held.set()
         assert waiting.result().status_code == 200
         assert service.get("/findings").status_code == 200
+
+
+def hang_up(service, path):
+    """Ask for a page, and go once the question waits in its queue."""
+    with socket.create_connection(("127.0.0.1", service.port)) as line:
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        time.sleep(0.2)
+
+
+def test_nothing_is_computed_for_those_who_hung_up_in_the_queue(site, monkeypatch):
+    asked, go_on = [], threading.Event()
+    real = store.query
+
+    def query(engine, text, *args, **options):
+        asked.append(text)
+        return (go_on.wait(60), real(engine, text, *args, **options))[1]
+
+    monkeypatch.setattr(store, "query", query)
+    with running(site(limits=Limits(sql_at_once=1))) as service, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(service.get, "/v1/sql", q="select 1")
+        wait_for(lambda: asked)
+        for number in (2, 3):
+            hang_up(service, f"/v1/sql?q=select+{number}")
+        last = pool.submit(service.get, "/v1/sql", q="select 4")
+        wait_for(lambda: service.site.query_limit.in_use == 4)
+        go_on.set()
+        assert (first.result().status_code, last.result().status_code) == (200, 200)
+        assert asked == ["select 1", "select 4"]
+        wait_for(lambda: service.site.query_limit.in_use == 0)
+
+
+def test_no_page_is_computed_for_those_who_hung_up_in_the_queue(site, monkeypatch):
+    asked, go_on = [], threading.Event()
+    real = runs.store.list_runs
+    monkeypatch.setattr(
+        runs.store, "list_runs", lambda *a, **k: (asked.append(time.monotonic()), go_on.wait(60), real(*a, **k))[2]
+    )
+    with running(site(limits=Limits(pages_at_once=1))) as service, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(service.get, "/")
+        wait_for(lambda: asked)
+        for _ in range(3):
+            hang_up(service, "/")
+        assert service.site.page_limit.in_use == 4
+        go_on.set()
+        assert first.result().status_code == 200
+        wait_for(lambda: service.site.page_limit.in_use == 0)
+        assert len(asked) == 1
+        assert service.get("/").status_code == 200
+        assert len(asked) == 2
 
 
 def test_heavy_questions_keep_no_page_waiting(site, held, profile):

@@ -130,13 +130,13 @@ async def _query_in_body(state: AppState, request: Request) -> SqlQuery:
     return validated_query(state, body.get("q"), body.get("example"), params, limit, seconds)
 
 
-async def run_query(state: AppState, question: SqlQuery) -> store.Answer:
+async def run_query(request: Request, state: AppState, question: SqlQuery) -> store.Answer:
     """Run a query when a slot is free."""
     began = time.monotonic()
     work = partial(
         state.ask, store.query, question.sql, question.params, max_rows=question.limit, seconds=question.seconds
     )
-    async with state.query_limit.slot():
+    async with state.query_limit.slot(request):
         try:
             return await state.query_limit.in_thread(work)
         except UsageError:
@@ -147,7 +147,7 @@ async def run_query(state: AppState, question: SqlQuery) -> store.Answer:
 
 
 async def _run_and_answer(request: Request, state: AppState, question: SqlQuery) -> Response:
-    found = await run_query(state, question)
+    found = await run_query(request, state, question)
     return await state.page_limit.run(_rows_answer, request, found, question)
 
 

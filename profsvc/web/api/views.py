@@ -73,7 +73,9 @@ async def _answer_view(request: Request, view: str, form: str) -> Response:
         return await stream_query(request, form, query, values, name, raw=raw, objects=objects)
     seconds = state.limits.sql_seconds
     listed = partial(state.ask, store.list_view, view, only, limit=limit, after=after, seconds=seconds, **said)
-    page = await (state.query_limit if may_be_long(view, only, order, limit) else state.page_limit).run(listed)
+    queue = state.query_limit if may_be_long(view, only, order, limit) else state.page_limit
+    async with queue.slot(request):
+        page = await queue.in_thread(listed)
     if form != "csv":
         page = page._replace(rows=store.parse_json_columns(view, page.rows))
     return await to_thread.run_sync(

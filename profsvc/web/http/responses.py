@@ -86,7 +86,7 @@ async def stream_query(
     state = app_state(request)
     seconds = state.limits.sql_export_seconds
     async with AsyncExitStack() as sources:
-        await sources.enter_async_context(state.query_limit.slot())
+        await sources.enter_async_context(state.query_limit.slot(request))
         opened = ExitStack()
         sources.push_async_callback(run_in_threadpool, opened.close)
         rows = await run_in_threadpool(partial(state.ask, store.export, query, values, seconds=seconds))

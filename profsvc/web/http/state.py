@@ -16,13 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import settings, store
-from profsvc.errors import NotFoundError, OverloadedError, TimeLimitError
+from profsvc.errors import NotFoundError, OverloadedError, SlowClientError, TimeLimitError
 from profsvc.web.http.json_log import LOG
 from profsvc.web.http.prometheus import Metrics
 from profsvc.web.http.slots import SharedSlots
 
 LOCAL_HOST_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 READING_METHODS = frozenset({"GET", "HEAD"})
+MIN_WAIT_S = 0.05
+"""Time in a queue after which it is worth a look whether the client is still there."""
 NOTICE_HEADER = "profsvc-notice"
 Found = TypeVar("Found")
 _READ_FROM: ContextVar[Engine | None] = ContextVar("read_from", default=None)
@@ -111,15 +113,21 @@ class ConcurrencyLimit:
         return len(began) == self._at_once and time.monotonic() - max(began) >= seconds
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Wait for a slot; raise `OverloadedError` if too many are waiting, or if it takes too long."""
+    async def slot(self, asker: Request | None = None) -> AsyncIterator[None]:
+        """Wait for a slot; raise `OverloadedError` if too many are waiting, or if it takes too long.
+
+        Nothing is begun for an ``asker`` who hung up meanwhile, as a reader does who loads a slow page again.
+        """
         if self.in_use >= self.capacity:
             raise self.overloaded(f"{self.in_use} {self._what} are running or waiting")
         self._count(1)
         try:
+            came = time.monotonic()
             await self._acquire()
             self._started.append(began := time.monotonic())
             try:
+                if asker is not None and began - came >= MIN_WAIT_S and await _has_hung_up(asker):
+                    raise SlowClientError(f"the client hung up while {self._what} before its own were computed")
                 yield
             finally:
                 self._started.remove(began)
@@ -238,6 +246,11 @@ def app_state(request: Request) -> AppState:
     return state
 
 
+async def _has_hung_up(request: Request) -> bool:
+    """Tell whether the client of a request without a body is gone; the first message of it is the empty body."""
+    return request.method in READING_METHODS and (await request.is_disconnected() or await request.is_disconnected())
+
+
 async def in_worker_thread(
     work: Callable[[Request], Response], request: Request, limit: ConcurrencyLimit | None = None
 ) -> Response:
@@ -247,7 +260,7 @@ async def in_worker_thread(
     """
     state = app_state(request)
     limit, longest = limit or state.page_limit, state.limits.sql_seconds
-    async with limit.slot():
+    async with limit.slot(request):
         try:
             return await limit.in_thread(_answer, state, work, request)
         except TimeLimitError:

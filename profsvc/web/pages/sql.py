@@ -95,7 +95,7 @@ async def show_sql(request: Request) -> Response:
         message = f"Give a value for {', '.join(f':{name}' for name in query.missing)}."
     elif query.text and not deleted:
         try:
-            answer = await sql.run_query(state, _sql_query(state, query))
+            answer = await sql.run_query(request, state, _sql_query(state, query))
         except (UsageError, OverloadedError) as error:
             message = error
     return await state.page_limit.run(_sql_page, request, query, answer, message, deleted)
