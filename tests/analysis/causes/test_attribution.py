@@ -159,3 +159,15 @@ def test_arithmetic_that_warps_wait_for_behind_longer_ones_is_of_their_imbalance
     equal = shares([waits | {"warp_latency_avg_cycles": 100.0, "block_latency_avg_cycles": 100.0}])
     assert table["warp_imbalance"][0] > 0.3
     assert equal["warp_imbalance"][0] < 0.01
+
+
+def test_loads_of_tiles_are_of_the_matrix_instructions_that_would_spare_them() -> None:
+    tiles = QUIET | {
+        "inst_fp16_thread": 8e6, "inst_fp32_thread": 2e7, "flop_count_sp_fma": 2e7, "thread_inst_executed": 3.2e7,
+        "inst_tensor_warp": 0.0, "shared_load_inst_warp": 1e6, "sol_l1_fraction": 0.9,
+        "stall_mio_throttle_warp_cycles": 9e8, "shared_wavefronts_sass": 2e7, "shared_wavefronts_ideal": 2e7,
+    }  # fmt: skip
+    table = shares([tiles, tiles | {"inst_tensor_warp": 1e6}])
+    assert table["shared_memory_limit"][0] == 0 < table["shared_memory_limit"][1]
+    assert table["tensor_cores_unused"][0] >= table["shared_memory_limit"][1]
+    assert table["tensor_cores_unused"][1] == 0

@@ -19,5 +19,9 @@ def test_instructions_come_in_the_order_of_their_addresses(engine: Engine) -> No
         assert {row["address"]: row["sass"] for row in rows} == {
             one["address"]: one["sass"] for one in shown if one["launch_id"] == launch
         }
+        counts = ("instructions", "thread_instructions", "l2_sectors", "ideal_l2_sectors")
+        assert {tuple(row[name] for name in counts) for row in rows} == {
+            tuple(one[name] for name in counts) for one in shown if one["launch_id"] == launch
+        }
     assert {row["long_scoreboard"] for rows in found.values() for row in rows} >= {10, None}
     assert store.machine_code(engine, [0]) == {}
