@@ -142,6 +142,29 @@ def test_sql_keeps_no_page_waiting_and_its_queue_alone_is_full(site, profile):
         assert service.get("/v1/sql", q="select 1").status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/v1/sql", "/sql"])
+def test_no_more_results_are_in_memory_than_slots(site, monkeypatch, path):
+    """A result that waits for the queue of pages would add to those of all other readers."""
+    held, most = [], []
+    real = store.query
+
+    class Kept(store.Answer):
+        def __del__(self):
+            held.pop()
+
+    def query(*args, **options):
+        held.append(1)
+        most.append(len(held))
+        return Kept(*real(*args, **options))
+
+    monkeypatch.setattr(store, "query", query)
+    with running(site(limits=Limits(sql_at_once=2, pages_at_once=1))) as service, ThreadPoolExecutor(24) as pool:
+        asked = [pool.submit(service.get, path, q="select 1") for _ in range(24)]
+        assert {one.result().status_code for one in asked} == {200}
+    assert len(most) == 24
+    assert max(most) <= 6  # some may not be given up yet
+
+
 @pytest.mark.parametrize("path", ["/", "/findings", "/v1/runs/1"])
 def test_a_question_of_the_service_itself_that_takes_too_long_is_no_fault_of_the_reader(
     service, profile, monkeypatch, path

@@ -227,7 +227,7 @@ def test_each_process_answers_as_many_connections(engine):
 
         def is_even() -> bool:
             with ExitStack() as held:
-                clients = [held.enter_context(httpx.Client()) for _ in range(20)]
+                clients = [held.enter_context(httpx.Client(timeout=60)) for _ in range(20)]
                 assert all(one.get(f"{service.url}/livez").is_success for one in clients)
                 folders = [Path(f"/proc/{number}/fd") for number in service.workers()]
                 sockets = [sum("socket" in str(one.readlink()) for one in folder.iterdir()) for folder in folders]

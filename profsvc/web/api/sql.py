@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -130,25 +130,30 @@ async def _query_in_body(state: AppState, request: Request) -> SqlQuery:
     return validated_query(state, body.get("q"), body.get("example"), params, limit, seconds)
 
 
-async def run_query(request: Request, state: AppState, question: SqlQuery) -> store.Answer:
-    """Run a query when a slot is free."""
+async def run_query(
+    request: Request, state: AppState, question: SqlQuery, answer: Callable[[store.Answer], Response]
+) -> Response:
+    """Run a query when a slot is free, and make the answer of its rows in the same slot.
+
+    So no more results are in memory than slots, however many readers wait.
+    """
     began = time.monotonic()
     work = partial(
         state.ask, store.query, question.sql, question.params, max_rows=question.limit, seconds=question.seconds
     )
     async with state.query_limit.slot(request):
         try:
-            return await state.query_limit.in_thread(work)
+            found = await state.query_limit.in_thread(work)
         except UsageError:
             state.metrics.sql_refused.inc()
             raise
         finally:
             state.metrics.sql_seconds.observe(time.monotonic() - began)
+        return await state.query_limit.in_thread(answer, found)
 
 
 async def _run_and_answer(request: Request, state: AppState, question: SqlQuery) -> Response:
-    found = await run_query(request, state, question)
-    return await state.page_limit.run(_rows_answer, request, found, question)
+    return await run_query(request, state, question, lambda found: _rows_answer(request, found, question))
 
 
 def _rows_answer(request: Request, found: store.Answer, question: SqlQuery) -> Response:

@@ -90,15 +90,16 @@ async def show_sql(request: Request) -> Response:
     state = app_state(request)
     query, deleted = await to_thread.run_sync(_query, request)
     message: str | ProfsvcError = ""
-    answer = None
     if query.text and query.missing:
         message = f"Give a value for {', '.join(f':{name}' for name in query.missing)}."
     elif query.text and not deleted:
         try:
-            answer = await sql.run_query(request, state, _sql_query(state, query))
+            return await sql.run_query(
+                request, state, _sql_query(state, query), lambda found: _sql_page(request, query, found, "", deleted)
+            )
         except (UsageError, OverloadedError) as error:
             message = error
-    return await state.page_limit.run(_sql_page, request, query, answer, message, deleted)
+    return await state.page_limit.run(_sql_page, request, query, None, message, deleted)
 
 
 async def change_queries(request: Request) -> Response:
