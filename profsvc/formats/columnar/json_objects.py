@@ -61,8 +61,8 @@ class JsonObjects:
         far = np.flatnonzero(np.diff(places) > MAX_GAP_CHARS)
         require_plain(bool(inside[far].all()))
         self.starts, self.ends = places[opens], places[closes] + 1
-        between = map(slice, self.ends[:-1].tolist(), self.starts[1:].tolist())
-        require_plain(self.starts[0] == 0 and all(map(_BETWEEN.fullmatch, {text[gap] for gap in between})))
+        require_plain(self.starts[0] == 0)
+        self._apart = self._without_commas()
         lines = np.cumsum(signs == LINE_END)
         self.first_lines, self.last_lines = lines[opens], lines[closes]
         self._names = places[quotes & inside & (depths == 1)]
@@ -76,10 +76,31 @@ class JsonObjects:
         """Count the objects."""
         return len(self.starts)
 
+    def _without_commas(self) -> bytes:
+        """Return the text of all objects, with line ends for the commas between them; nothing else may stand there."""
+        begins, widths = self.ends[:-1], self.starts[1:] - self.ends[:-1]
+        if widths.max(initial=0) < WORD_BYTES:
+            # The width stands in the last byte, so that a NUL in the text is no end of it.
+            bits = (8 * widths).astype(np.uint64)
+            words = self.words(begins) & ((np.uint64(1) << bits) - np.uint64(1))
+            distinct, codes = np.unique(words | widths.astype(np.uint64) << np.uint64(56), return_inverse=True)
+            gaps = [word.to_bytes(WORD_BYTES, "little")[: word >> 56] for word in distinct.tolist()]
+        else:
+            cells = [self.text[start:end] for start, end in zip(begins.tolist(), self.starts[1:].tolist(), strict=True)]
+            number = {gap: place for place, gap in enumerate(dict.fromkeys(cells))}
+            gaps, codes = list(number), np.array([number[cell] for cell in cells], np.intp)
+        require_plain(all(map(_BETWEEN.fullmatch, gaps)))
+        letters = np.frombuffer(self.text, np.uint8, int(self.ends[-1])).copy()
+        if gaps:
+            letters[begins + np.array([gap.index(b",") for gap in gaps])[codes]] = LINE_END
+        return letters.tobytes()
+
     def joined(self, some: Flags) -> bytes:
-        """Return some of the objects, one per line."""
-        places = zip(self.starts[some].tolist(), self.ends[some].tolist(), strict=True)
-        return b"\n".join([self.text[start:end] for start, end in places])
+        """Return some of the objects, with line ends between them."""
+        # Adjacent objects are copied together.
+        edges = np.flatnonzero(np.diff(some, prepend=False, append=False))
+        places = zip(self.starts[edges[::2]].tolist(), self.ends[edges[1::2] - 1].tolist(), strict=True)
+        return b"\n".join([self._apart[start:end] for start, end in places])
 
     def values(self, name: str) -> tuple[Int64s, Int64s]:
         """Return which objects have a key of 2 or 3 letters, and where its values begin."""

@@ -13,7 +13,6 @@ from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.json
@@ -112,10 +111,11 @@ def _parse_objects(objects: JsonObjects, base: int, devices: Devices) -> ParsedE
         events = _parse_json(text, _SCHEMAS[side])
         require_plain(events.num_rows == np.count_nonzero(group))
         names, categories = _tables_of(events), decode_categories(events.column("cat"))
-        spans = pd.isna(names) & (decode_categories(events.column("ph")) == "X")
+        known = names.astype(np.bool_)
+        spans = ~known & (decode_categories(events.column("ph")) == "X")
         passed.update(name for name in categories[spans].tolist() if not is_ignored(name))
         require_plain(not (set(names.tolist()) - {None, *_TABLE_READERS[side]}))
-        taken[group] = pd.notna(names)
+        taken[group] = known
         lines, block = objects.first_lines[group], _Block(events, text, base)
         for table, made in _TABLE_READERS[side].items():
             if (where := names == table).any():

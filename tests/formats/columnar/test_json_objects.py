@@ -38,6 +38,32 @@ def test_what_follows_the_last_whole_object_is_left():
     assert len(JsonObjects(b'{"a": 1}], "other": [{"b": 1}]}')) == 1
 
 
+@given(st.data())
+def test_some_of_the_objects_are_those_that_a_parser_finds(data):
+    spaces = st.text(" \t\r\n", max_size=data.draw(st.sampled_from((1, 5))))
+    values = data.draw(st.lists(st.dictionaries(st.sampled_from(("x", "y")), VALUES), min_size=1, max_size=6))
+    gaps = [f"{data.draw(spaces)},{data.draw(spaces)}" for _ in values[1:]] + [""]
+    text = "".join(json.dumps(value) + gap for value, gap in zip(values, gaps, strict=True))
+    some = np.array(data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), np.bool_)
+    joined, found = JsonObjects(text.encode()).joined(some).decode(), []
+    while joined := joined.lstrip():
+        value, end = json.JSONDecoder().raw_decode(joined)
+        found.append(value)
+        joined = joined[end:]
+    assert found == [value for value, wanted in zip(values, some, strict=True) if wanted]
+
+
+@pytest.mark.parametrize(
+    "gap", ["", ",,", ",\0", "\0,", ",\x0b", ", 5", "5,", "\\,", "\u00e9,", "\ufeff,", ",:", ",\x85"]
+)
+@pytest.mark.parametrize("width", [0, 4, 5, 6, 7, 20])
+def test_nothing_but_a_comma_and_spaces_may_stand_between_objects(gap, width):
+    JsonObjects(f"{{}},{' ' * width}{{}}, {{}}".encode())
+    for text in (f"{{}}{gap}{' ' * width}{{}}, {{}}", f"{{}}, {{}}{' ' * width}{gap}{{}}"):
+        with pytest.raises(IrregularBlockError):
+            JsonObjects(text.encode())
+
+
 @pytest.mark.parametrize(
     "text",
     [
