@@ -43,12 +43,19 @@ def put(
     hour: int = 2,
     commit: str | None = None,
     name: str = "",
+    branch: str = "",
 ) -> int:
     """Put the run of a night into the store; without a temperature it has no log of power. Return its number."""
     time = datetime.combine(day(night), datetime.min.time(), UTC) + timedelta(hours=hour)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ")
-    run = store.RunInfo(name=name or f"night {night} {hour}", project=project, commit_id=commit, started_at=stamp)
-    content = f"{project} {night} {hour} {name}"
+    run = store.RunInfo(
+        name=name or f"night {night} {hour} {branch}".strip(),
+        project=project,
+        commit_id=commit,
+        started_at=stamp,
+        tags={"branch": branch} if branch else {},
+    )
+    content = f"{project} {night} {hour} {name} {branch}"
     info = store.UploadInfo(
         "profile.csv", hashlib.sha256(content.encode()).hexdigest(), len(content), "ncu-raw", received_at=stamp
     )

@@ -70,12 +70,16 @@ def _begin_alike(texts: Iterable[str]) -> str:
 
 
 def subject_label(row: Mapping[str, Any], known: Mapping[str, str]) -> str:
-    """Return the subject of a finding, with the label of its kernel from ``known``.
+    """Return the subject of a finding, with the label of its kernel from ``known`` and its branch, if it has one.
 
     >>> row = {"kernel": "void gemm<16>(float *)", "subject": "gemm (2)"}
     >>> subject_label(row, {row["kernel"]: "gemm<16>"})
     'gemm<16> (2)'
+    >>> subject_label(row | {"branch": "faster"}, {row["kernel"]: "gemm<16>"})
+    'gemm<16> (2) on branch faster'
     """
     subject, kernel = str(row["subject"]), row["kernel"]
     short = short_kernel_name(kernel) if kernel else ""
-    return known.get(kernel, short) + subject.removeprefix(short) if short and subject.startswith(short) else subject
+    if short and subject.startswith(short):
+        subject = known.get(kernel, short) + subject.removeprefix(short)
+    return f"{subject} on branch {row['branch']}" if row.get("branch") else subject

@@ -86,6 +86,7 @@ from .queries.antipatterns import (
     lost_of_kernels as lost_of_kernels,
     saved_by_cause as saved_by_cause,
 )
+
 from .queries.frames import (
     characterizations as characterizations,
     counters as counters,
@@ -276,6 +277,7 @@ from .schema.predictions import (
     PARTIAL_REASON as PARTIAL_REASON,
     SCORED_AS_BOUND as SCORED_AS_BOUND,
 )
+from .schema.run_views import ALL_BRANCHES as ALL_BRANCHES
 from .schema.view_definition import FLAGS as FLAGS
 from .service.saved_queries import (
     delete_query as delete_query,

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 COLUMNS = (
-    "finding_id", "state", "project", "subject", "label", "device", "quantity", "worse", "value_before", "value_after",
-    "unit", "change", "run_before", "run", "changed_at", "night", "because",
+    "finding_id", "state", "project", "subject", "label", "device", "branch", "quantity", "worse", "value_before",
+    "value_after", "unit", "change", "run_before", "run", "changed_at", "night", "because",
 )  # fmt: skip
 ORDER = ("-changed_at", "-finding_id")
 LIMIT, MAX_FINDINGS = 200, 10_000

@@ -1,6 +1,6 @@
 """One kernel over runs: one point per run, and the detected changes.
 
-A series has comparable values: of one project and device, and for power also of one sensor and one window.
+A series has comparable values: of one project, device and branch, and for power also of one sensor and one window.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 POINTS = (
-    "series", "run_id", "project", "run", "device", "commit_id", "at", "value", "low", "high", "raw", "unit",
+    "series", "run_id", "project", "run", "device", "branch", "commit_id", "at", "value", "low", "high", "raw", "unit",
     "launches", "files", "sensor", "window", "reason",
 )  # fmt: skip
 STEPS = ("series", "run_id", "run", "commit_id", "at", "before", "after", "change", "p", "material", "direction")
@@ -166,7 +166,7 @@ def _point(run: Row, about: Quantity, **own: Any) -> Row:
     """Return a point of a run; ``at`` is when the run started, else when it was received."""
     at = run["started_at"] or own.pop("received_at", None) or run["created_at"]
     own.pop("received_at", None)
-    named = {name: run[name] for name in ("run_id", "project", "run", "device", "commit_id")}
+    named = {name: run[name] for name in ("run_id", "project", "run", "device", "branch", "commit_id")}
     return dict.fromkeys(POINTS) | named | {"at": at, "unit": about.unit} | own
 
 
@@ -236,7 +236,7 @@ def _at_one_temperature(row: Row, newest: Row, about: Quantity) -> Row:
 
 def _series(points: Sequence[Row]) -> list[Row]:
     """Number the series by their size, and set the series of each point."""
-    keys = ("project", "device", "sensor", "gpu_index", "window")
+    keys = ("project", "device", "branch", "sensor", "gpu_index", "window")
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for point in points:
         groups.setdefault(tuple(map(point.get, keys)), []).append(point)

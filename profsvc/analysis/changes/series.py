@@ -17,8 +17,8 @@ from profsvc.formulas.numerics.distributions import NORMAL_975
 
 Frame = pd.DataFrame
 WHOLE_RUN = "whole run"
-IDENTITY = ("project", "kernel", "subject", "device", "sensor", "quantity")
-"""What a series is of."""
+IDENTITY = ("project", "kernel", "subject", "device", "sensor", "quantity", "branch")
+"""What a series is of; the branch is None for a main branch, and for runs that name none."""
 COLUMNS = (
     *IDENTITY, "kind", "unit", "run_id", "value", "raw", "low", "high", "per_c", "per_c_low", "per_c_high",
     "reference_c", "reason",
@@ -34,7 +34,7 @@ RUN, LEVELS = "run", "change_points"
 def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
     """Return the points of all series, of `COLUMNS`; of a power as each run was corrected, with what moves it.
 
-    ``runs``: run_id, project, device; ``figures``: as `profsvc.store.queries.nightly_series` gives them.
+    ``runs``: run_id, project, device, branch; ``figures``: as `profsvc.store.queries.nightly_series` gives them.
     """
     parts = [
         _kernel_points(_by_tool(figures["durations"]), "duration", "duration"),
@@ -48,7 +48,8 @@ def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
     # One column at a time, texts as numbers of equal ones: a year of many kernels is a table of millions of rows.
     table = pd.DataFrame({name: _joined(parts, name) for name in COLUMNS})
     own = runs.set_index("run_id").reindex(table["run_id"])
-    table["project"] = _coded(own["project"].to_numpy(object))
+    for name in ("project", "branch"):
+        table[name] = _coded(own[name].to_numpy(object))
     device = _texts(table["device"])
     table["device"] = _coded(np.where(pd.isna(device), own["device"].to_numpy(object), device))
     return table
@@ -186,7 +187,11 @@ def _known(texts: "pd.Series[Any]") -> Any:
 
 
 def series_digest(identity: tuple[str | None, ...]) -> str:
-    """Return the name of a series in the store: the SHA-256 of what it is of."""
+    """Return the name of a series in the store: the SHA-256 of what it is of, in the order of `IDENTITY`.
+
+    A series of a main branch has the name that it has without one.
+    """
+    identity = identity if identity[-1] else identity[:-1]
     return hashlib.sha256(json.dumps(identity, ensure_ascii=False).encode("utf-8", "backslashreplace")).hexdigest()
 
 

@@ -115,8 +115,11 @@ def _commit_of(engine: "Engine", run_id: int | None, side: str, option: str) -> 
 def _values(engine: "Engine", finding: Mapping[str, Any]) -> list[Row]:
     """Return the values of the finding's kernel and quantity in the runs that name a commit."""
     parts = []
-    for project in (str(finding["project"]), search_project(finding)):
-        runs = store.nightly_runs(engine, project, END_OF_TIME, 0, MAX_RUNS)
+    for project, branch in (
+        (str(finding["project"]), finding["branch"]),
+        (search_project(finding), store.ALL_BRANCHES),
+    ):
+        runs = store.nightly_runs(engine, project, END_OF_TIME, 0, MAX_RUNS, branch)
         if len(runs):
             points = series_of_runs(engine, runs, [], FRAMES_OF_KIND[str(finding["kind"])])
             same = pd.Series(True, index=points.index)

@@ -25,7 +25,7 @@ MAX_PLOTTED_FINDINGS = 6
 MAX_POINTS = 120
 MAX_NAME_CHARS = 500
 POINT_COLUMNS = ("run_id", "run", "at", "value", "low", "high", "raw")
-RUN_COLUMNS = ("run_id", "run", "project", "device", "at", "build")
+RUN_COLUMNS = ("run_id", "run", "project", "device", "branch", "at", "build")
 POWER_KINDS = ("power", "energy")
 
 
@@ -132,11 +132,12 @@ def document(
 
 def _kernel_changes(rows: Sequence[Row], found: Sequence[Row]) -> list[Row]:
     """Return what changed about kernels; a launch that changed with a found time is part of that finding."""
-    slower = {(row["project"], row["device"], row["kernel"]) for row in found if row["kind"] == "duration"}
+    of = ("project", "device", "branch", "kernel")
+    slower = {tuple(row[name] for name in of) for row in found if row["kind"] == "duration"}
     return [
         dict(row) | {"text": kernel_change_text(row)}
         for row in rows
-        if row["change"] != LAUNCHED or (row["project"], row["device"], row["kernel"]) not in slower
+        if row["change"] != LAUNCHED or tuple(row[name] for name in of) not in slower
     ]
 
 

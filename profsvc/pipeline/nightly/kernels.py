@@ -15,22 +15,22 @@ Row = dict[str, Any]
 MIN_NIGHTS = 3
 """Earlier nights that are needed, and on each of which a kernel ran before it counts as vanished."""
 PARTS = ("launch", "resources")
-NAMES = ("project", "device", "subject", "run_id")
+NAMES = ("project", "device", "branch", "subject", "run_id")
 APPEARED, VANISHED, LAUNCHED = "appeared", "vanished", "launched"
 
 
 def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int]) -> list[Row]:
     """Return kernels that are new, vanished or launched differently in the runs of a night: change, project, device,
-    kernel, subject, run_id and, as far as they are known, time_ns and differences.
+    branch, kernel, subject, run_id and, as far as they are known, time_ns and differences.
 
-    ``points`` are those of all series. Kernels are compared with those of the same project, device and tool.
+    ``points`` are those of all series. Kernels are compared with those of the same project, device, branch and tool.
     """
     if points.empty:
         return []
     timed = (points["kind"] == "duration") & (points["quantity"] == "duration") & points["kernel"].notna()
     own = points.loc[timed, [*NAMES, "kernel", "sensor", "at", "value"]]
     fresh, rows, pairs = set(tonight), [], []
-    for _, group in own.groupby(["project", "device", "sensor"], dropna=False, sort=True):
+    for _, group in own.groupby(["project", "device", "branch", "sensor"], dropna=False, sort=True):
         new = group[group["run_id"].isin(list(fresh))]
         old = group[~group["run_id"].isin(list(fresh))]
         if new.empty:

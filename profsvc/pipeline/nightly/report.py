@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 MAX_RUNS = 400
-"""Runs of a device that its history goes back."""
+"""Runs that the history of a branch on a device goes back."""
 MAX_UTC_OFFSET = timedelta(hours=14)
 """How far the clocks of the first time zone are ahead of UTC."""
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
@@ -143,6 +143,6 @@ def series_of_runs(
 
 def series_of(engine: "Engine", finding: Mapping[str, Any], series: str) -> list[dict[str, Any]]:
     """Return the points of the series of a finding, as it stands today."""
-    runs = store.nightly_runs(engine, finding["project"], END_OF_TIME, 0, MAX_RUNS)
+    runs = store.nightly_runs(engine, finding["project"], END_OF_TIME, 0, MAX_RUNS, finding["branch"])
     known = [dict(finding) | {"series": series}]
     return history(series_of_runs(engine, runs, known, FRAMES_OF_KIND[finding["kind"]]), series, MAX_RUNS)

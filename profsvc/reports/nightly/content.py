@@ -279,13 +279,19 @@ def _uncorrected(document: Row) -> Part:
 
 
 def _runs(document: Row) -> Part:
+    shown = document["runs"][-MAX_ROWS:]
+    # Runs of a report that an older version stored have no branch.
+    branched = any(one.get("branch") for one in shown)
     rows = [
-        (short(one["name"]), short(one["project"]), short(one["device"]), str(one["at"]), short(one["build"], 20))
-        for one in document["runs"][-MAX_ROWS:]
+        (short(one["name"]), short(one["project"]), short(one["device"]))
+        + ((short(one.get("branch")),) if branched else ())
+        + (str(one["at"]), short(one["build"], 20))
+        for one in shown
     ]
     more = len(document["runs"]) - len(rows)
     words = [f"and {more} older runs"] if more > 0 else []
-    return Part("Runs", ("run", "project", "device", "at (UTC)", "binary"), rows, words)
+    names = ("run", "project", "device", *(("branch",) if branched else ()), "at (UTC)", "binary")
+    return Part("Runs", names, rows, words)
 
 
 def head(document: Row) -> list[str]:

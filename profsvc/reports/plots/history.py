@@ -76,8 +76,9 @@ def _frame(axes: Any, theme: Theme, label: str) -> None:
 
 
 def name_of(one: Mapping[str, Any]) -> str:
-    """Return the name of a series: project and device, and for power window and sensor."""
+    """Return the name of a series: project, device and branch, and for power window and sensor."""
     words = [one["project"] or "no project", one["device"] or "unknown device"]
+    words += [f"branch {one['branch']}"] if one.get("branch") else []
     words += [str(one[name]) for name in ("window", "sensor") if one.get(name)]
     return ", ".join(words)
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
+from profsvc.store.schema.run_views import ALL_BRANCHES, BRANCH_SQL
 
 # The tag that says which binary ran; without it the commit does.
 BINARY_TAG = "binary"
@@ -21,12 +22,12 @@ RUNS_PER_QUERY = 500
 """Runs whose numbers stand in one query."""
 ROWS_AT_ONCE = 10_000
 
-_RUNS = """
-    SELECT run_id, project, run, device, build, at, newest_upload_id FROM (
-      SELECT s.*, row_number() OVER (PARTITION BY project, device ORDER BY at DESC, run_id DESC) AS place,
-             max(newest_upload_id) OVER (PARTITION BY project, device) AS newest
+_RUNS = f"""
+    SELECT run_id, project, run, device, branch, build, at, newest_upload_id FROM (
+      SELECT s.*, row_number() OVER (PARTITION BY project, device, branch ORDER BY at DESC, run_id DESC) AS place,
+             max(newest_upload_id) OVER (PARTITION BY project, device, branch) AS newest
       FROM (
-        SELECT r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device,
+        SELECT r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, {BRANCH_SQL} AS branch,
                coalesce((SELECT t.value FROM run_tags t WHERE t.run_id = r.run_id AND t.key = :binary), r.commit_id)
                  AS build,
                coalesce(r.started_at, u.received_at) AS at, u.newest_upload_id
@@ -35,7 +36,8 @@ _RUNS = """
               WHERE received_at < :until GROUP BY run_id) u ON u.run_id = r.run_id
         WHERE :project IN ('', r.project)
       ) s
-    ) t WHERE place <= :most AND newest > :since ORDER BY at, run_id
+    ) t WHERE place <= :most AND newest > :since AND :branch IN ('{ALL_BRANCHES}', coalesce(branch, ''))
+    ORDER BY at, run_id
 """
 _OF_RUNS = {
     "durations": """
@@ -127,13 +129,17 @@ _REFUSED = """
 """
 
 
-def nightly_runs(engine: Engine, project: str, until: str, since: int, most: int) -> pd.DataFrame:
-    """Return the newest runs of each project and device that an upload after ``since`` came for, in order of time.
+def nightly_runs(
+    engine: Engine, project: str, until: str, since: int, most: int, branch: str | None = ALL_BRANCHES
+) -> pd.DataFrame:
+    """Return the newest runs of each history that an upload after ``since`` came for, in order of time.
 
-    Columns: run_id, project, run, device, build (tag `BINARY_TAG`, else the commit), at, newest_upload_id. Uploads from
-    ``until`` (UTC) on do not count; an empty ``project`` is every one. At most ``most`` runs of each device.
+    A history is of a project, a device and a branch, which is None for a main one. Columns: run_id, project, run,
+    device, branch, build (tag `BINARY_TAG`, else the commit), at, newest_upload_id. Uploads from ``until`` (UTC) on do
+    not count; an empty ``project`` is every one. At most ``most`` runs of each history.
     """
     values = {"project": project, "until": until, "since": since, "most": most, "binary": BINARY_TAG}
+    values["branch"] = branch or ""
     with reading(engine) as connection:
         result = connection.execute(text(_RUNS), values)
         found = pd.DataFrame(result.all(), columns=list(result.keys()), dtype=object)

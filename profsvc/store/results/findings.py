@@ -19,9 +19,9 @@ MANUAL_STATES = ("accepted", "fixed", "new")
 """States that people set; ``new`` reopens a finding, so that nightly checks decide again."""
 MAX_REASON_CHARS = 2000
 FINDING_COLUMNS = (
-    "series", "project", "kernel", "subject", "device", "sensor", "quantity", "kind", "unit", "worse", "before",
-    "after", "raw_before", "raw_after", "p", "adjusted_p", "noise", "reference_temperature_c", "points_before",
-    "points_after", "run_before_id", "run_id", "changed_at", "found_at", "seen_at",
+    "series", "project", "kernel", "subject", "device", "branch", "sensor", "quantity", "kind", "unit", "worse",
+    "before", "after", "raw_before", "raw_after", "p", "adjusted_p", "noise", "reference_temperature_c",
+    "points_before", "points_after", "run_before_id", "run_id", "changed_at", "found_at", "seen_at",
 )  # fmt: skip
 DIFFERENCE_COLUMNS = (
     "fact", "part", "title", "unit", "kernel", "before", "after", "before_text", "after_text", "change",

@@ -3,6 +3,17 @@
 from profsvc.store.schema.archives import ARCHIVED_SQL
 from profsvc.store.schema.view_definition import _RUN_DEVICES, RUN_DEVICE_SQL, ViewDefinition, text_of, view_columns
 
+BRANCH_TAG = "branch"
+MAIN_BRANCHES = ("main", "master", "trunk")
+"""Branches whose runs are one history, with those that name no branch; every other branch has its own."""
+ALL_BRANCHES = "*"
+"""Asks for runs of every branch; git allows no branch to be called so."""
+BRANCH_SQL = f"""(
+    SELECT t.value FROM run_tags t WHERE t.run_id = r.run_id AND t.key = '{BRANCH_TAG}'
+      AND t.value NOT IN ('', {", ".join(map(repr, MAIN_BRANCHES))}))"""
+"""The branch of a run ``r``, by its tag; null for a main branch. Runs of different branches are no history of each
+other."""
+
 VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
     "v1_runs": ViewDefinition(
         "Runs: one execution of a program or one measurement campaign.",

@@ -12,11 +12,14 @@ from profsvc import store
 from profsvc.errors import InputError, NotFoundError, UsageError
 from profsvc.pipeline.nightly import period
 from profsvc.pipeline.nightly import report as of_night
-from profsvc.store.connection.transactions import writing
+from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest import refusals
+from profsvc.store.maintenance import migrations
 from profsvc.views import findings as of_findings
 from profsvc.views import nightly
 from tests.nights import DEVICE, KERNELS, MICROSECONDS, SECONDS, day, put, quantities, report
+from tests.store.conftest import COUNTERS
+from tests.store.maintenance.test_backfill import lower
 
 LATER = "2027-01-01T00:00:00Z"
 
@@ -44,6 +47,37 @@ def test_runs_come_in_the_order_of_their_times(engine: Engine, rng: np.random.Ge
     assert ids(store.nightly_runs(engine, "", LATER, 3, 10)) == [4]  # nothing new came for the other
     assert ids(store.nightly_runs(engine, "", "2026-01-07T00:00:00Z", 0, 10)) == [2, 4, 1]
     assert store.projects(engine) == ["lab", "other"]
+
+
+def test_each_branch_is_a_history_of_its_own(engine: Engine, rng: np.random.Generator) -> None:
+    branches = ("main", "", "x", "x", "trunk", "*")
+    for night, branch in enumerate(branches, 1):
+        put(engine, night, rng, temperature_c=None, branch=branch)
+    found = store.nightly_runs(engine, "", LATER, 0, 10)
+    assert found["branch"].tolist() == [None, None, "x", "x", None, "*"]
+    assert ids(store.nightly_runs(engine, "", LATER, 0, 2)) == [2, 3, 4, 5, 6]  # two of each branch at most
+    assert ids(store.nightly_runs(engine, "", LATER, 3, 10)) == [1, 2, 3, 4, 5, 6]
+    assert ids(store.nightly_runs(engine, "", LATER, 4, 10)) == [1, 2, 5, 6]  # nothing new came for x
+    assert ids(store.nightly_runs(engine, "", LATER, 0, 10, None)) == [1, 2, 5]
+    assert ids(store.nightly_runs(engine, "", LATER, 0, 10, "x")) == [3, 4]
+
+
+def test_findings_of_branches_get_their_own_series(engine: Engine, rng: np.random.Generator) -> None:
+    for night in range(1, 18):
+        for branch in ("main", "x"):
+            put(engine, night, rng, temperature_c=None, slower=(1.1, 1.0) if night > 14 else (1.0, 1.0), branch=branch)
+    report(engine, 17)
+    columns = "SELECT finding_id, branch, series FROM findings ORDER BY finding_id"
+    with reading(engine) as connection:
+        wanted = connection.exec_driver_sql(columns).all()
+    assert {row.branch for row in wanted} == {None, "x"}
+    lower(engine, "0036")
+    with reading(engine) as connection:  # as the store was: of both branches in one series
+        old = connection.exec_driver_sql("SELECT finding_id, series, subject FROM findings ORDER BY finding_id").all()
+    assert [row.series for row in old] == [wanted[0 if wanted[0].branch is None else 1].series] * 2
+    migrations.upgrade(engine, COUNTERS)
+    with reading(engine) as connection:
+        assert connection.exec_driver_sql(columns).all() == wanted
 
 
 def test_the_binary_is_the_tag_else_the_commit(engine: Engine, rng: np.random.Generator) -> None:

@@ -14,6 +14,7 @@ from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.time_limit import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
 from profsvc.store.schema.power import VIEW_DEFINITIONS
+from profsvc.store.schema.run_views import BRANCH_SQL
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 
 MAX_POINTS = 10_000
@@ -43,7 +44,8 @@ _RECENT = f"""
     {_OF_NEWEST} AND u.same_as IS NULL GROUP BY k.kernel_id, k.kernel, k.kernel_short
     ORDER BY coalesce(sum(t.total_ns), 0) DESC, k.kernel_id LIMIT :most
 """
-_RUN = "r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, r.commit_id, r.started_at, r.created_at"
+_RUN = f"""r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, r.commit_id, r.started_at, r.created_at,
+           {BRANCH_SQL} AS branch"""
 _NEWEST = f"""
     SELECT t.upload_id AS place, {_RUN}
     FROM kernel_totals t CROSS JOIN uploads u CROSS JOIN runs r LEFT JOIN devices d ON d.device_id = r.device_id

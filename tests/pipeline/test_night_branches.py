@@ -1,0 +1,84 @@
+"""Runs of a branch beside those of the main one: each is its own history."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import store
+from profsvc.pipeline.nightly.report import series_of
+from profsvc.reports.nightly.content import parts
+from profsvc.store.results.findings import series_of_finding
+from profsvc.views import findings as of_findings
+from profsvc.views.history import history
+from tests.nights import put, quantities, report
+
+BRANCH = 'feature/<b>"x", 30 % | slower\n'
+CALM, NIGHTS = (1.0, 1.0), 12
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return store.open_store(str(tmp_path / "store.sqlite"))
+
+
+def two_branches(engine: Engine, nights: range, *, main: tuple[float, float], branch: tuple[float, float]) -> None:
+    rng = np.random.default_rng(nights.start)
+    for night in nights:
+        # Those of the main branch name it in three ways.
+        put(engine, night, rng, temperature_c=None, slower=main, branch=("main", "", "master")[night % 3])
+        put(engine, night, rng, temperature_c=None, slower=branch, branch=BRANCH, hour=5)
+
+
+def test_a_slow_branch_is_no_change_of_the_main_one(engine: Engine) -> None:
+    two_branches(engine, range(NIGHTS), main=CALM, branch=(1.3, 0.8))
+    made = report(engine, NIGHTS - 1)
+    assert made["findings"] == made["reruns"] == made["told"] == []
+    assert {row["branch"] for row in made["runs"]} == {None, BRANCH}
+
+
+def test_each_branch_has_its_findings_and_says_which_it_is(engine: Engine) -> None:
+    two_branches(engine, range(NIGHTS), main=CALM, branch=CALM)
+    report(engine, NIGHTS - 1)
+    two_branches(engine, range(NIGHTS, NIGHTS + 3), main=(1.06, 1.0), branch=(1.0, 1.12))
+    made = report(engine, NIGHTS + 2)
+    assert [(*one, row["branch"]) for one, row in zip(quantities(made["findings"]), made["findings"], strict=True)] == [
+        ("saxpy", "duration", BRANCH),
+        ("gemm", "duration", None),
+    ]
+    saxpy, gemm = made["findings"]
+    assert saxpy["label"] == f"saxpy on branch {BRANCH}"
+    assert gemm["label"] == "gemm"
+    assert (gemm["points_before"], gemm["points_after"]) == (NIGHTS, 3)
+    (runs,) = (part for part in parts(made) if part.title == "Runs")
+    assert "branch" in runs.heads
+    # The points of a finding are those of its branch, and so are its findings in SQL.
+    known = of_findings.found(engine, saxpy["finding_id"])
+    points = series_of(engine, known, series_of_finding(engine, saxpy["finding_id"]))
+    assert len(points) == NIGHTS + 3
+    assert store.select(engine, "v1_findings", branch=BRANCH)[0]["finding_id"] == saxpy["finding_id"]
+
+
+def test_a_kernel_that_only_a_branch_has_is_neither_new_nor_vanished(engine: Engine) -> None:
+    rng = np.random.default_rng(3)
+    for night in range(5):
+        put(engine, night, rng, temperature_c=None)
+    put(engine, 4, rng, temperature_c=None, branch=BRANCH, hour=6)
+    assert report(engine, 4)["kernels"] == []
+
+
+def test_a_history_has_a_series_for_each_branch(engine: Engine) -> None:
+    two_branches(engine, range(NIGHTS), main=CALM, branch=(1.3, 0.8))
+    view = history(engine, "gemm")
+    assert [(one["branch"], one["points"]) for one in view["series"]] == [(None, NIGHTS), (BRANCH, NIGHTS)]
+    assert view["steps"] == []
+
+
+def test_findings_list_shows_the_branch(engine: Engine) -> None:
+    two_branches(engine, range(NIGHTS), main=CALM, branch=CALM)
+    report(engine, NIGHTS - 1)
+    two_branches(engine, range(NIGHTS, NIGHTS + 3), main=CALM, branch=(1.2, 1.0))
+    report(engine, NIGHTS + 2)
+    (row,) = of_findings.findings(engine)["findings"]
+    assert row["branch"] == BRANCH
