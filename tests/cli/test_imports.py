@@ -30,8 +30,12 @@ COMMANDS = {
     "show h200 --kernel 1": (HEAVY - {"numpy"}, 420),
     "show h200 --kernel gemm_naive -o json": (HEAVY - {"numpy"}, 420),
 }
+# The version is a module that the build writes; a checkout that was not built would read metadata instead.
 CODE = """
 import json, sys
+version = type(sys)("profsvc._version")
+version.VERSION = "0"
+sys.modules[version.__name__] = version
 from profsvc.cli import main
 sys.argv = ["profsvc", *json.loads(sys.argv[1])]
 try:

@@ -28,6 +28,10 @@ quoted() { # what a command said, as a block in which nothing is markup
   printf '~~~~text\n'; sed 's/^~~~~*//' "$1" | tail -n 20; printf '~~~~\n'
 }
 
+plain() { # a name as Markdown in which nothing is markup
+  printf '%s\n' "$1" | sed 's/&/\&amp;/g; s/</\&lt;/g; s/[][`*_|@#!\]/\\&/g'
+}
+
 if [ "${CHECK_IS_FORK:-false}" = true ] && [ -z "${PROFSVC_TOKEN:-}" ]; then
   say "not checked" "A change from a fork has no access to the token. A member of the project can run the job."
   exit 0
@@ -64,7 +68,7 @@ if [ ${#commits[@]} -gt 0 ]; then
   before=$(sed -n '2s/,.*//p' "$work/runs.csv")
 fi
 if [ -z "$before" ]; then
-  say "no baseline yet" "No commit of $base before this one was measured. Run $run is stored."
+  say "no baseline yet" "No commit of $(plain "$base") before this one was measured. Run $run is stored."
   exit 0
 fi
 
