@@ -69,6 +69,20 @@ BEGIN_FIRST = {
 }  # fmt: skip
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module without a fast test where ``-m fast`` asks for nothing else."""
+    return True if config.option.markexpr == "fast" and not _may_be_fast(collection_path) else None
+
+
+def _may_be_fast(path: Path) -> bool:
+    """Tell whether a folder or a module is of what computes alone; doctests of the program are."""
+    tests = Path(__file__).parent
+    if tests not in path.parents:
+        return True
+    folder, *parts = path.relative_to(tests).parts
+    return folder in COMPUTING and not LONG.intersection(parts) and not path.stem.endswith(TWICE)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as ``fast`` what needs no store, no server, no browser and no made-up examples; before ``-m`` chooses."""
@@ -79,20 +93,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_fast(item: pytest.Item) -> bool:
+    if not _may_be_fast(item.path):
+        return False
     if isinstance(item, DoctestItem):
         return True
-    folder, *parts = item.path.relative_to(Path(__file__).parent).parts
-    if folder not in COMPUTING or LONG.intersection(parts) or item.path.stem.endswith(TWICE):
-        return False
     is_drawn = hasattr(getattr(item, "obj", None), "hypothesis")
     return not is_drawn and not NOT_FAST.intersection(getattr(item, "fixturenames", ()))
 
 
-def pytest_collection_finish() -> None:
-    """Leave the tests themselves, which live to the end, out of every search for garbage, and search less often."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 100)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Search for no garbage while tests are collected, which live to the end; then leave them out, and search less."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(20_000, 20, 100)
 
 
 @pytest.fixture(scope="session", autouse=True)
