@@ -151,8 +151,8 @@ def test_a_job_that_uses_the_action_twice_says_each_once(job: Job) -> None:
     ("base", "shown"),
     [
         ("main", "main"), ("release/1.2-rc", "release/1.2-rc"), ("a_b_c", "a\\_b\\_c"), ("`code`", "\\`code\\`"),
-        ("<b>&lt;", "&lt;b>&amp;lt;"), ("@team/#1!", "\\@team/\\#1\\!"), ("a]|b", "a\\]\\|b"), ("$(touch ran)", "$(touch ran)"),
-        ("a\\b*[c](d)", "a\\\\b\\*\\[c\\](d)"),
+        ("<b>&lt;", "&lt;b>&amp;lt;"), ("@team/#1!", "\\@team/\\#1\\!"), ("a]|b", "a\\]\\|b"),
+        ("$(touch ran)", "$(touch ran)"), ("a\\b*[c](d)", "a\\\\b\\*\\[c\\](d)"),
     ],
 )  # fmt: skip
 def test_the_name_of_the_base_branch_is_no_markup(base: str, shown: str, job: Job) -> None:
