@@ -6,13 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from profsvc.analysis.power.earlier_runs import CLOCK_TOLERANCE, NO_EARLIER_RUNS, EarlierRuns
 from profsvc.analysis.power.logs import Floats
 from profsvc.analysis.power.sensor import Options, PowerSensor
 from profsvc.analysis.power.temperature_coefficient import (
-    CLOCK_TOLERANCE,
     HOW_TO_MEASURE,
-    NO_EARLIER_RUNS,
-    EarlierRuns,
     fit_coefficients,
     warn_unlogged_fan,
 )

@@ -13,14 +13,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.power.earlier_runs import NO_EARLIER_RUNS, EarlierRuns, earlier_estimates
 from profsvc.analysis.power.logs import Floats, Ints
 from profsvc.analysis.power.sensor import PowerSensor, Series
 from profsvc.analysis.power.window_sums import readings_in_windows, window_seconds
-from profsvc.analysis.power.windows import IDLE, KERNEL, LOAD
+from profsvc.analysis.power.workloads import repeats_slope, window_workloads
 from profsvc.errors import NotFoundError, counted
 from profsvc.formulas.numerics.distributions import NORMAL_975
 from profsvc.formulas.sensors.resampling import interpolate_at
-from profsvc.formulas.thermal.repeated_loads import Pooled, pool, repeat_slope
+from profsvc.formulas.thermal.repeated_loads import Pooled, pool
 from profsvc.formulas.thermal.temperature_coefficient import (
     Coefficient,
     coefficient_refusal,
@@ -31,15 +32,10 @@ from profsvc.formulas.thermal.temperature_coefficient import (
 Rows = list[dict[str, Any]]
 # A share of a window in which the clock was held down, from which it is no constant load.
 MAX_THROTTLED_SHARE = 0.02
-CLOCK_TOLERANCE = 0.01
 # Chance below which loads are taken to differ: each with its own coefficient is wider, and never wrong for it.
 MAX_P_LOADS_DIFFER = 0.05
 # Chance below which figures of one board are taken to contradict each other.
 MAX_P_CONTRADICTION = 0.01
-# Temperatures are read in whole degrees: the standard error of one that stands still.
-ROUNDING_ERROR_C = 12**-0.5
-# Windows whose launches take times so close are taken to do the same work.
-SAME_PACE = 0.02
 # Seconds that are left out of the begin of each load, from the most careful.
 SETTLE_S = (5.0, 2.0, 1.0)
 HOW_TO_MEASURE = (
@@ -49,24 +45,6 @@ HOW_TO_MEASURE = (
 )
 # Half an interval, as a share of its value, from which a coefficient is said to be known roughly only.
 MAX_HALF_INTERVAL = 0.3
-COEFFICIENT_COLUMNS = (
-    "run_id", "sensor", "clock_hz", "load", "coefficient_w_per_c", "coefficient_low", "coefficient_high",
-    "temperature_low_c", "temperature_high_c",
-)  # fmt: skip
-WINDOW_COLUMNS = ("run_id", "sensor", "kind", "source", "load", "active_sms", "launches", "duration_s", "mean_clock_hz",
-           "settled_power_w", "mean_temperature_c")  # fmt: skip
-
-
-class EarlierRuns(NamedTuple):
-    """Sound coefficients and windows of one sensor from earlier runs of the same board."""
-
-    coefficients: pd.DataFrame
-    windows: pd.DataFrame
-
-
-NO_EARLIER_RUNS = EarlierRuns(
-    pd.DataFrame(columns=list(COEFFICIENT_COLUMNS)), pd.DataFrame(columns=list(WINDOW_COLUMNS))
-)
 
 
 class Evidence(NamedTuple):
@@ -149,41 +127,6 @@ def _after_slowed(slowed: Series | None, begin_s: Floats, end_s: Floats) -> tupl
     return later, np.bincount(window, slowed.value[places], len(later)) / count
 
 
-def window_workloads(windows: pd.DataFrame) -> list[tuple[Any, ...] | None]:
-    """What a window does, by which it repeats another: its load on so many SMs, at one pace; None where it is not told.
-
-    Levels of the power have no name that means the same again.
-    """
-    told: list[tuple[Any, ...] | None] = []
-    for row in windows.to_dict("records"):
-        if row["source"] not in ("marks", "launches") or row["kind"] not in (LOAD, KERNEL, IDLE):
-            told.append(None)
-            continue
-        each = row["duration_s"] / row["launches"] if row["launches"] and not pd.isna(row["launches"]) else None
-        pace = None if each is None or not each > 0 else float(np.log(each))
-        told.append((row["load"], None if pd.isna(row["active_sms"]) else int(row["active_sms"]), pace))
-    paces: dict[tuple[Any, ...], list[float]] = {}
-    for each in told:
-        if each is not None and each[-1] is not None:
-            paces.setdefault(each[:-1], []).append(each[-1])
-    first = {key: _first_of_group(values) for key, values in paces.items()}
-    return [one if one is None or one[-1] is None else (*one[:-1], first[one[:-1]][one[-1]]) for one in told]
-
-
-def _first_of_group(values: list[float]) -> dict[float, float]:
-    """Return the least value of the group of each: values that are closer than the same pace are of one group.
-
-    >>> _first_of_group([0.03, 0.0, 0.015, 0.1])
-    {0.0: 0.0, 0.015: 0.0, 0.03: 0.0, 0.1: 0.1}
-    """
-    groups: dict[float, float] = {}
-    last = first = -np.inf
-    for value in sorted(set(values)):
-        first = value if value - last > SAME_PACE else first
-        groups[value], last = first, value
-    return groups
-
-
 def _fit_within_loads(own: PowerSensor, temperature: Floats, evidence: Evidence) -> Coefficient:
     """How the power follows the temperature within the loads.
 
@@ -241,7 +184,7 @@ def _pooled_coefficient(
 ) -> Coefficient:
     """Pool what is known of the coefficient, keep the rows of it, and return what the windows are corrected with."""
     means = evidence.means
-    again = _slope(means[["load", "power", "temperature", "error"]])
+    again = repeats_slope(means[["load", "power", "temperature", "error"]])
     pieces = [(fit.coefficient_w_per_c, fit.low_w_per_c, fit.high_w_per_c), again]
     alone = pool(*np.transpose(pieces))
     power_w = fit.power_w if np.isfinite(fit.power_w) else float(means["power"].mean())
@@ -255,7 +198,7 @@ def _pooled_coefficient(
             f"repeats of one load between {again[1]:.3g} and {again[2]:.3g}: the work seems to change with heat"
         )
         mine, sound = fit._replace(refusal=words), False
-    runs, earlier = _earlier_estimates(known, clock, load, means)
+    runs, earlier = earlier_estimates(known, clock, load, means)
     more = pool(*np.transpose([(alone.value, alone.low, alone.high)] * sound + earlier)) if earlier else alone
     differs = bool(more.probability < MAX_P_CONTRADICTION)
     pooled = bool(runs) and not differs and bool(np.isfinite(more.value)) and mine.law != "exponential"
@@ -287,53 +230,6 @@ def _warn_if_wide(own: PowerSensor, fit: Coefficient, clock_hz: float) -> None:
         "heavy ones or more, 12 s after 3 s, and mark it (profsvc characterize --power does)"
     )
     own.warn("coefficient_wide", words, half, "1")
-
-
-def _slope(points: pd.DataFrame) -> tuple[float, float, float]:
-    """Slope between repeats of one load and the ends of its interval."""
-    points = points[points["load"].notna()]
-    codes = pd.factorize(pd.Series(points["load"].tolist(), dtype=object))[0] if len(points) else np.zeros(0)
-    power, warmth, error = (points[name].to_numpy(np.float64) for name in ("power", "temperature", "error"))
-    found = repeat_slope(power, warmth, codes, power_error_w=np.nan_to_num(error), temperature_error_c=ROUNDING_ERROR_C)
-    return found.slope_w_per_c, found.low_w_per_c, found.high_w_per_c
-
-
-def _earlier_estimates(
-    known: EarlierRuns, clock: float, load: str | None, means: pd.DataFrame
-) -> tuple[list[int], list[tuple[float, float, float]]]:
-    """What earlier runs of the board tell at this clock: their coefficients, and one load across the runs."""
-    told = known.coefficients
-    told = told[_at_clock(told["clock_hz"], clock) & (told["load"].isna() if load is None else told["load"] == load)]
-    columns = ("coefficient_w_per_c", "coefficient_low", "coefficient_high")
-    found = [tuple(row) for row in told[list(columns)].to_numpy(np.float64).tolist()]
-    runs = told["run_id"].tolist()
-    past = known.windows[_at_clock(known.windows["mean_clock_hz"], clock)]
-    if load is not None:
-        past = past[past["load"] == load]
-    points = pd.DataFrame(
-        {"run": past["run_id"].to_numpy(), "load": window_workloads(past), "power": past["settled_power_w"],
-         "temperature": past["mean_temperature_c"]},
-    )  # fmt: skip
-    both = pd.concat([points, means[["load", "power", "temperature"]].assign(run=-1)], ignore_index=True)
-    both = both.dropna(subset=["load", "power", "temperature"])
-    if len(both):
-        # One point a load and run: what differs within a run is counted in its own coefficient.
-        each = both.astype({"power": float, "temperature": float}).groupby(["load", "run"], dropna=False, sort=False)
-        across = each[["power", "temperature"]].mean().reset_index().assign(error=0.0)
-        slope = _slope(across)
-        if np.isfinite(slope[0]):
-            found.append(slope)
-            runs += [int(run) for run in across["run"] if run >= 0]
-    return sorted(set(map(int, runs))), [(a, b, c) for a, b, c in found]
-
-
-def _at_clock(clocks: pd.Series, clock: float) -> npt.NDArray[np.bool_]:
-    """Which clocks are this one; for an unknown clock, those that are also unknown."""
-    values = clocks.to_numpy(np.float64)
-    if not np.isfinite(clock):
-        return np.asarray(np.isnan(values), np.bool_)
-    with np.errstate(all="ignore"):
-        return np.asarray(np.abs(values / clock - 1) < CLOCK_TOLERANCE, np.bool_)
 
 
 def _with_pooled(
