@@ -59,10 +59,9 @@ NAMES = (
 MODULES = tuple(import_module(f"profsvc.formulas.{name}") for name in NAMES)
 WITHOUT_ROWS = {  # they take what another formula gives
     "antiparallel_report",
-    "autocorrelation_prior",
     "benefit_chart",
     "hierarchy_of",
-    "least_tests",
+    "noise_prior",
     "predict_active_sms",
     "what_if",
 }

@@ -17,8 +17,8 @@ from profsvc.formulas.change.level_habits import (
     stay_probability,
 )
 from profsvc.formulas.change.level_visits import visit_probability
-from profsvc.formulas.change.nightly_test import NewestValue, NightlyVerdict, effect, false_discovery, least_tests
-from profsvc.formulas.change.siblings import MIN_SIBLINGS
+from profsvc.formulas.change.nightly_test import MIN_TESTS, NewestValue, NightlyVerdict, effect, false_discovery
+from profsvc.formulas.change.siblings import MIN_SIBLINGS, NoisePrior
 from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
 from profsvc.formulas.change.trends import end_of_drift, fitted_trend, shapes, stepped_trend
 from profsvc.formulas.numerics.series import codes_of, gather, in_units_of_sd, medians, read_series, without_spikes
@@ -69,7 +69,7 @@ def explained(
     verdict: NightlyVerdict,
     before: NewestValue,
     least: tuple[Floats, Floats],
-    prior: Floats,
+    prior: NoisePrior,
 ) -> Explained:
     """Return the verdict on series once more, for those that may have a finding.
 
@@ -93,7 +93,7 @@ def explained(
         own = np.flatnonzero((group == one) & ~np.isnan(value))
         if shape.trend[one] > shape.step[one]:
             fitted, p_step = stepped_trend(value[own], int(np.searchsorted(own, at[one])))
-            step = newest_step(value[own] - fitted, None, error[own], prior[one])
+            step = newest_step(value[own] - fitted, None, error[own], prior.of(np.array([one])))
             split = int(step.at)
             if max(float(step.p), p_step) <= ALPHA:
                 p[one], at[one] = float(step.p), own[split]
@@ -111,7 +111,7 @@ def explained(
         ):
             told[one] = _step_told(DEPENDENT, verdict, one, points)
             p[one] = 1.0
-    family = false_discovery(p, least=least_tests(prior))
+    family = false_discovery(p, least=MIN_TESTS)
     found = (p <= ALPHA) & family.found & effect(levels[0], levels[1], least[0], least[1]).material
     changed = verdict._replace(found=found, p=p, adjusted=family.adjusted, at=at, before=levels[0], after=levels[1])
     return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)

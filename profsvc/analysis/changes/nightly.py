@@ -18,7 +18,8 @@ from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.series import IDENTITY
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED, evidence, next_state
-from profsvc.formulas.change.steps import ALPHA, autocorrelation_prior, newest_step
+from profsvc.formulas.change.siblings import NoisePrior
+from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
 from profsvc.formulas.change.stretches import Stretches, stretches_of_siblings
 from profsvc.formulas.numerics.series import codes_of, gather, medians, read_series
 
@@ -74,7 +75,7 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     value[~lasting] = np.nan
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
-    prior = autocorrelation_prior(value, group, family)
+    prior = noise_prior(value, group, family)
     begun = _in_baseline(points, raw, [one for one in known if one["state"] != FIXED])
     whole = np.where(begun & lasting, raw, np.nan)
     stretches = _stretches(whole, group, family, heads, (relative, absolute))
@@ -282,11 +283,11 @@ def _requested_reruns(
     error: Floats,
     verdict: nightly_test.NightlyVerdict,
     smallest: tuple[Floats, Floats],
-    prior: Floats,
+    prior: NoisePrior,
 ) -> list[Row]:
     """The newest run of series that may have changed and of which a few runs more decide, the surest first."""
     group, rows = points["group"].to_numpy(np.int64), []
-    tests = max(int(np.isfinite(verdict.p).sum()), nightly_test.least_tests(prior))
+    tests = max(int(np.isfinite(verdict.p).sum()), nightly_test.MIN_TESTS)
     # So sure must one finding more be, beside the others of the night.
     enough = min(ALPHA, nightly_test.MAX_FALSE_DISCOVERY_RATE * (1 + int(verdict.found.sum())) / tests)
     for one in np.flatnonzero(verdict.rerun_wanted).tolist():
@@ -298,7 +299,9 @@ def _requested_reruns(
             continue
         suspected = newest if verdict.newest_p[one] <= nightly_test.RERUN_P else float(verdict.after[one])
         more = np.append(value[own], [suspected] * RERUNS)
-        p = float(newest_step(more, None, np.append(error[own], [error[own[-1]]] * RERUNS), prior[one]).p)
+        p = float(
+            newest_step(more, None, np.append(error[own], [error[own[-1]]] * RERUNS), prior.of(np.array([one]))).p
+        )
         if p > enough:
             continue
         run = points.iloc[int(own[-1])]

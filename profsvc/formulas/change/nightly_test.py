@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.change.siblings import flat_prior
+from profsvc.formulas.change.siblings import NoisePrior
 from profsvc.formulas.change.steps import ALPHA, newest_step
 from profsvc.formulas.change.stretches import Stretches
 from profsvc.formulas.change.surest_step import MIN_SEGMENT
@@ -34,11 +34,9 @@ MAD_EFFICIENCY = 0.37  # a median absolute deviation knows as much as a standard
 MEDIAN_VARIANCE = np.pi / 2  # variance of the median of normal values over that of their mean
 RERUN_P = 0.01
 MAX_FALSE_DISCOVERY_RATE = 0.05
-# A night on fewer series counts as one on so many. Looks at adjacent nights share most of their values: six in ten of
-# them are new ones where siblings say how much values depend on each other, three where doubt about it remains. One
-# finding alone then needs p <= 0.0033 or 0.0063: two in 1000 nights of a quiet series.
-MIN_TESTS = 15
-MIN_TESTS_ALONE = 8
+# A night on fewer series counts as one on so many: one finding alone needs p <= 0.0063. Looks at adjacent nights share
+# most of their values, so three in ten of them are new ones: two in 1000 nights of a quiet series.
+MIN_TESTS = 8
 
 
 class NewestValue(NamedTuple):
@@ -256,26 +254,6 @@ def false_discovery(
     return Discovery(adjusted, adjusted <= share)
 
 
-def least_tests(prior: ArrayLike | None) -> int:
-    """Tests that a night counts as at least.
-
-    Source: own model.
-
-    Args:
-        prior: Probability of each autocorrelation, as `newest_step` takes it [1].
-
-    Returns: `MIN_TESTS` where the siblings of a series say how much its values depend on each other, else
-    `MIN_TESTS_ALONE`.
-
-    Range: positive.
-
-    >>> least_tests(None), least_tests([[1.0] + [0.0] * 10])
-    (8, 15)
-    """
-    alone = prior is None or bool((np.asarray(prior) == flat_prior(1)).all())
-    return MIN_TESTS_ALONE if alone else MIN_TESTS
-
-
 def effect(before: ArrayLike, after: ArrayLike, relative: ArrayLike = 0.0, absolute: ArrayLike = 0.0) -> Effect:
     r"""Size of a change, and whether it reaches both of the smallest changes that matter.
 
@@ -318,7 +296,7 @@ def nightly_verdict(
     absolute: ArrayLike = 0.0,
     share: float = MAX_FALSE_DISCOVERY_RATE,
     alpha: float = ALPHA,
-    prior: ArrayLike | None = None,
+    prior: NoisePrior | None = None,
     stretches: Stretches | None = None,
     shortest: ArrayLike = MIN_SEGMENT,
 ) -> NightlyVerdict:
@@ -341,7 +319,7 @@ def nightly_verdict(
         absolute: Smallest difference that matters, likewise [as the value].
         share: False findings over all findings of the night that may be expected at most [1].
         alpha: Probability of error of a series, for a night with few of them [1].
-        prior: Probability of each autocorrelation, as `newest_step` takes it [1].
+        prior: Noise of each series, as `newest_step` takes it.
         stretches: How often siblings leave their level, as `newest_step` takes it.
         shortest: Values that make a level, likewise.
 
@@ -363,7 +341,7 @@ def nightly_verdict(
     step = newest_step(value, group, standard_error, prior, stretches, shortest)
     newest = newest_value(value, group, standard_error)
     p, newest_p = np.atleast_1d(step.p), np.atleast_1d(newest.p)
-    family = false_discovery(p, share, least=least_tests(prior))
+    family = false_discovery(p, share, least=MIN_TESTS)
     material = effect(step.before, step.after, relative, absolute).material
     found = (p <= alpha) & family.found & material
     rerun = ~found & ((newest_p <= RERUN_P) | ((np.atleast_1d(step.p_suspected) <= RERUN_P) & material))

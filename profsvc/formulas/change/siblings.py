@@ -1,12 +1,16 @@
 """What the siblings of a series say of it before its own values: how usual each of some possibilities is."""
 
+from typing import NamedTuple, Self
+
 import numpy as np
 
-from profsvc.formulas.numerics.arrays import Array
+from profsvc.formulas.numerics.arrays import Array, Bools
 from profsvc.formulas.numerics.series import Index
 
 # Equally probable before the data: the autocorrelation of a series is unknown.
 AUTOCORRELATIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.975)
+# Degrees of freedom with which siblings may know the variance of a series; 0: they do not.
+VARIANCE_DF = (0.0, 1.0, 4.0, 16.0, 64.0, 256.0)
 MIN_SIBLINGS = 10  # series that say what is usual among them
 MAX_STEPS = 100  # of the estimate of how frequent each possibility is
 SURE_CHANGE = 1e-3  # of a share, below which the estimate is done
@@ -77,3 +81,128 @@ def sibling_prior(log_likelihood: Array, family: Index) -> Array:
                 break
         prior[family == number] = weight
     return prior
+
+
+class NoisePrior(NamedTuple):
+    """What siblings say of the noise of each series: the probability of some laws."""
+
+    rho: Array  # autocorrelation of each law
+    df: Array  # degrees of freedom with which its variance is known
+    weight: Array  # probability of each law, of shape (series, laws)
+    square: Array  # sum of squares that siblings add to that of the series, likewise, in the unit of its values squared
+    known: Bools  # whether siblings say anything, of shape (series,)
+    by_value: Bools  # whether they know the variance better than the series itself does, likewise
+
+    def of(self, series: Index | Bools) -> Self:
+        """Return the rows of some series."""
+        return self._replace(
+            weight=self.weight[series],
+            square=self.square[series],
+            known=self.known[series],
+            by_value=self.by_value[series],
+        )
+
+    def in_units(self, unit: Array) -> Self:
+        """Return the same for values in other units, of each series."""
+        return self._replace(square=self.square / unit[:, np.newaxis] ** 2)
+
+    def by_window(self) -> Self:
+        """Return the same with an axis of windows."""
+        return self._replace(weight=self.weight[:, np.newaxis], square=self.square[:, np.newaxis])
+
+
+def flat_noise(series: int) -> NoisePrior:
+    """Noise of series of which nothing is known: any of `AUTOCORRELATIONS`, and any variance.
+
+    Source: definition.
+
+    Args:
+        series: Number of series.
+
+    Returns: NoisePrior.
+
+    Range: as `NoisePrior`.
+
+    >>> flat_noise(1).weight.sum().round(6), int((flat_noise(1).weight > 0).sum())
+    (np.float64(1.0), 11)
+    """
+    rho, df = (part.ravel() for part in np.meshgrid(AUTOCORRELATIONS, VARIANCE_DF, indexing="ij"))
+    weight = np.tile(np.where(df > 0, 0.0, 1.0 / len(AUTOCORRELATIONS)), (series, 1))
+    return NoisePrior(rho, df, weight, np.zeros((series, rho.size)), *np.zeros((2, series), dtype=np.bool_))
+
+
+def sibling_noise(left: Array, constant: Array, free: Array, level: Array, family: Index) -> NoisePrior:
+    r"""Noise of each series as its siblings say.
+
+    .. math:: p(S \mid \rho, d) \propto \frac{\Gamma((\nu + d)/2)}{\Gamma(d/2)}
+              \frac{(d s_\rho^2)^{d/2}}{(S + d s_\rho^2)^{(\nu + d)/2}}
+
+    S is the sum of squares of the innovations of a series with nu degrees of freedom. Among siblings its variance has
+    the distribution of s^2 d / chi^2(d): with many degrees of freedom d they have one variance, with few each has its
+    own. The median of the siblings gives s^2 for each d. The noise is in proportion to the level of a series, or as
+    large for all siblings, whichever makes their values more probable. Where the mean of d is below nu, the series
+    knows its variance better itself, and siblings say its autocorrelation alone.
+
+    Source: [Smyth2004]; own model for the distribution of d and rho, by `sibling_prior`.
+
+    Args:
+        left: S for each of `AUTOCORRELATIONS`, of shape (series, autocorrelations) [square of the value]; NaN or 0 in
+            the row of a series that says nothing.
+        constant: Logarithm of the likelihood but for S, likewise [1].
+        free: Degrees of freedom, of shape (series,).
+        level: Level of each series, likewise [as the value].
+        family: Number of the family of each series.
+
+    Returns: NoisePrior; that of `flat_noise` for families of fewer than ten series.
+
+    Range: rows of weights add up to 1.
+
+    Twenty independent series of one variance:
+
+    >>> left = np.linspace(8.0, 12.0, 20)[:, np.newaxis] * (1.0 + np.array(AUTOCORRELATIONS))
+    >>> noise = sibling_noise(left, left * 0, np.full(20, 10.0), np.ones(20), np.zeros(20, dtype=np.intp))
+    >>> bool(noise.weight[0][noise.df >= 16].sum() > 0.9), bool(noise.known.all())
+    (True, True)
+    """
+    out = flat_noise(free.size)
+    said = (np.isfinite(left) & (left > 0)).all(axis=1)
+    for number in np.unique(family[said]).tolist():
+        members = family == number
+        own = said & members
+        if own.sum() < MIN_SIBLINGS:
+            continue
+        law = np.flatnonzero(out.df > 0)
+        scales = [np.ones(level.size)] + [np.abs(level)] * bool((level[members] != 0).all())
+        tried = [_of_scale(left[own], constant[own], free[own], scale[own]) for scale in scales]
+        best = int(np.argmax([one[0] for one in tried]))
+        _, weight, square = tried[best]
+        out.known[members] = True
+        out.weight[members] = np.where(out.df > 0, 0.0, _by_autocorrelation(weight).repeat(len(VARIANCE_DF)))
+        better = members & (weight @ out.df[law] >= free)
+        out.by_value[better] = True
+        out.weight[better] = 0.0
+        out.weight[np.ix_(better, law)] = weight
+        out.square[np.ix_(better, law)] = square * scales[best][better][:, np.newaxis] ** 2
+    return out
+
+
+def _by_autocorrelation(weight: Array) -> Array:
+    return np.asarray(weight.reshape(len(AUTOCORRELATIONS), -1).sum(axis=1))
+
+
+def _of_scale(left: Array, constant: Array, free: Array, scale: Array) -> tuple[float, Array, Array]:
+    """Return how probable the values of siblings are, and the weight and the sum of squares of each law."""
+    from scipy.special import chdtri, gammaln
+
+    n, of_unit = free[:, np.newaxis], left / scale[:, np.newaxis] ** 2
+    middle = np.median(np.log(of_unit / chdtri(n, 0.5)), axis=0)
+    known = np.array(VARIANCE_DF[1:])
+    rho, df = np.repeat(np.arange(len(AUTOCORRELATIONS)), known.size), np.tile(known, len(AUTOCORRELATIONS))
+    square = np.exp(middle[rho]) * chdtri(df, 0.5)
+    likelihood = (
+        constant[:, rho] + gammaln((n + df) / 2) - gammaln(df / 2) + df / 2 * np.log(square)
+        - (n + df) / 2 * np.log(of_unit[:, rho] + square) - n * np.log(scale)[:, np.newaxis]
+    )  # fmt: skip
+    weight = sibling_prior(likelihood, np.zeros(len(likelihood), dtype=np.intp))[0]
+    top = likelihood.max(axis=1, keepdims=True)
+    return float((np.log(np.exp(likelihood - top) @ weight) + top[:, 0]).sum()), weight, square

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.change.level_visits import visit_probability
-from profsvc.formulas.change.siblings import flat_prior, sibling_prior
+from profsvc.formulas.change.siblings import AUTOCORRELATIONS, NoisePrior, sibling_noise
 from profsvc.formulas.change.stretches import Stretches
 from profsvc.formulas.change.surest_step import (
     MAX_LEAVE_ONE_OUT_RATIO,
@@ -15,7 +15,7 @@ from profsvc.formulas.change.surest_step import (
     SurestStep,
     surest_step,
 )
-from profsvc.formulas.change.two_level_test import autocorrelation_likelihood, side
+from profsvc.formulas.change.two_level_test import fitted, side
 from profsvc.formulas.numerics.arrays import Array, Bools, Mask, mask
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.numerics.series import (
@@ -27,6 +27,7 @@ from profsvc.formulas.numerics.series import (
     medians,
     read_series,
     running_sums,
+    sd_units,
     subseries,
     without_spikes,
 )
@@ -54,7 +55,7 @@ def newest_step(
     value: ArrayLike,
     group: ArrayLike | None = None,
     standard_error: ArrayLike | None = None,
-    prior: ArrayLike | None = None,
+    prior: NoisePrior | None = None,
     stretches: Stretches | None = None,
     shortest: ArrayLike = MIN_SEGMENT,
 ) -> NewestStep:
@@ -70,6 +71,10 @@ def newest_step(
     levels by generalised least squares in autoregressive noise. The autocorrelation is never known well from few
     values, so the tail of Student's distribution T is averaged over all autocorrelations rho, as probable as the
     residuals make them: a short series in which they may depend on each other needs a larger step, or more values.
+
+    Siblings say how far values scatter: with them ``prior`` knows the variance with d degrees of freedom more, and a
+    short series sees nearly as much as a long one. Then a are the values themselves, for scores of ranks have one
+    variance whatever that of the values is. Heavy tails of the siblings make d small: then it remains with ranks.
 
     A series that goes to another level and comes back, as clocks do, has not changed when it is there again: where the
     new level was visited before, p is at least p_visit, the probability to be there and for as long, in a chain of two
@@ -92,8 +97,8 @@ def newest_step(
         value: Values of the series in order, flat [any]; NaN where one is missing.
         group: Id of the series of each value; None: one series.
         standard_error: Standard error of each value, or one for all [as the value]; None, NaN or 0: unknown.
-        prior: Probability of each autocorrelation of each series, of shape (groups, autocorrelations) or one row for
-            all, as `autocorrelation_prior` has it of siblings [1]; None: all are equally probable.
+        prior: Noise of each series as `noise_prior` has it of siblings; None: any autocorrelation and any variance.
+            Where siblings know the variance better, the values are tested themselves, and not their scores.
         stretches: How often the siblings of each series leave their level and come back; None: unknown. Where a step
             of 6 sd leaves a gap of half of it, p is at least the probability that a stretch as long begins, instead of
             the chance of the places.
@@ -126,7 +131,11 @@ def newest_step(
     scaled = in_units_of_sd(series)
     least = np.broadcast_to(np.asarray(shortest, dtype=np.intp), n.shape)
     best = surest_step(
-        scaled, doubt=True, prior=None if prior is None else _rows(prior, n.size), stretches=stretches, shortest=least
+        scaled,
+        doubt=True,
+        prior=None if prior is None else prior.in_units(sd_units(series)),
+        stretches=stretches,
+        shortest=least,
     )
     best = best._replace(p=_with_visit_probability(scaled, best))
     known = ~np.isnan(best.p)
@@ -149,19 +158,19 @@ def newest_step(
     return NewestStep(*groups.shaped(*results))
 
 
-def autocorrelation_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike) -> Array:
-    r"""Probability of each autocorrelation of each series, as its siblings say, for `newest_step`.
+def noise_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike) -> NoisePrior:
+    r"""Noise of each series, as its siblings say, for `newest_step`.
 
     A change of the newest values is no sign of dependence: they may have a level of their own.
 
-    Source: own model; `sibling_prior` of the likelihoods of `newest_step`.
+    Source: own model; `sibling_noise` of the residuals about the levels of `newest_step`.
 
     Args:
         value: Values of the series in order, flat [any]; NaN where one is missing.
         group: Id of the series of each value; None: one series.
         family: Number, from 0, of the family of each series, in ascending order of ids.
 
-    Returns: the probabilities, of shape (groups, autocorrelations); flat for families of fewer than ten series.
+    Returns: NoisePrior; that of `flat_noise` for families of fewer than ten series.
 
     Range: rows add up to 1. A series with fewer than 8 values says nothing, and has what its siblings say.
 
@@ -170,29 +179,27 @@ def autocorrelation_prior(value: ArrayLike, group: ArrayLike | None, family: Arr
     Twelve short series of independent noise say together what none says alone:
 
     >>> x = np.random.default_rng(1).standard_normal((12, 20))
-    >>> prior = autocorrelation_prior(x.ravel(), np.repeat(np.arange(12), 20), np.zeros(12, dtype=np.int64))
-    >>> bool(prior[0, :3].sum() > 0.8)
+    >>> prior = noise_prior(x.ravel(), np.repeat(np.arange(12), 20), np.zeros(12, dtype=np.int64))
+    >>> bool(prior.weight[0, prior.rho < 0.25].sum() > 0.8)
     True
     """
     x, error, groups = read_series(value, group, None)
-    series = in_units_of_sd(without_spikes(gather(x, error, groups, ~np.isnan(x))))
-    n, families = lengths(series), np.asarray(family, dtype=np.intp).ravel()
-    likelihood = np.full((n.size, flat_prior(1).shape[1]), np.nan)
+    series = without_spikes(gather(x, error, groups, ~np.isnan(x)))
+    unit, n = sd_units(series), lengths(series)
+    level = np.nan_to_num(medians(series.x, codes_of(series), n.size))
+    left, constant = (np.full((n.size, len(AUTOCORRELATIONS)), np.nan) for _ in range(2))
     some = np.flatnonzero(n >= MIN_SEGMENT + MIN_HISTORY)
     if some.size:
-        part = subseries(series, series.start[some], series.stop[some])
+        part = subseries(in_units_of_sd(series), series.start[some], series.stop[some])
         split = part.stop - np.minimum(lengths(part) // 2, SPLIT_OF_LIKELIHOOD)
         sums = running_sums(part.x)
         sides = side(sums, part.start, split), side(sums, split, part.stop)
-        varies = sides[0].square + sides[1].square > 0
-        both = autocorrelation_likelihood(*sides)
-        likelihood[some[varies]] = both[varies]
-    return sibling_prior(likelihood, families)
-
-
-def _rows(prior: ArrayLike, groups: int) -> Array:
-    given = np.asarray(prior, dtype=np.float64)
-    return np.broadcast_to(given, (groups, given.shape[-1]))
+        for number, rho in enumerate(AUTOCORRELATIONS):
+            fit = fitted(*sides, rho)
+            left[some, number], constant[some, number] = fit.left * unit[some] ** 2, fit.constant
+    return sibling_noise(
+        left, constant, np.asarray(n - 2.0, dtype=np.float64), level, np.asarray(family, dtype=np.intp).ravel()
+    )
 
 
 def _is_infinite(value: ArrayLike, x: Array) -> Bools:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from profsvc.formulas.change.level_visits import largest_last_probability
-from profsvc.formulas.change.siblings import flat_prior
+from profsvc.formulas.change.siblings import NoisePrior, flat_noise
 from profsvc.formulas.change.stretches import Stretches, stretch_probability
 from profsvc.formulas.change.two_level_test import (
     Tail,
@@ -32,6 +32,7 @@ WINDOWS = (
     (55, 0.02), (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
 DOUBT_WEIGHT_FACTOR = 1.35  # doubt about the autocorrelation lowers the error rate further, by about this
+SIBLING_WEIGHT_FACTOR = 1.2  # where the values are tested, no single value may bring about still less
 MAX_LEAVE_ONE_OUT_RATIO = 5.0  # factor on alpha for the step without any one value
 CLEAR_STEP_SD = 6.0  # a step of so many sd, with a gap between both sides of half of it, is held against siblings
 CLEAR_GAP = 0.5
@@ -53,7 +54,7 @@ class _How(NamedTuple):
     tail: Tail
     doubt: bool  # that the noise has a law
     factor: Array  # on the weights of the windows, of each series
-    prior: Array | None  # of the autocorrelation of each series
+    prior: NoisePrior  # of the noise of each series, in units of its sd
     shortest: Index  # values that make a level, of each series
     stretches: Stretches | None = None  # away from their level and back, of each series and its siblings
 
@@ -62,7 +63,7 @@ def surest_step(
     series: Series,
     *,
     doubt: bool,
-    prior: Array | None = None,
+    prior: NoisePrior | None = None,
     stretches: Stretches | None = None,
     shortest: Index | None = None,
 ) -> SurestStep:
@@ -76,8 +77,8 @@ def surest_step(
         unknown = np.full(N.size, np.nan)
         return SurestStep(unknown, unknown, np.zeros(N.size, dtype=np.bool_), series.start)
     ranked = tuple(running_sums(_rank_scores(series, sign)) for sign in (1.0, -1.0))
-    unknown = np.ones(N.size, dtype=np.bool_) if prior is None else (prior == flat_prior(1)).all(axis=1)
-    factor = np.where(unknown & doubt, DOUBT_WEIGHT_FACTOR, 1.0)
+    prior = flat_noise(N.size) if prior is None else prior
+    factor = np.select([prior.by_value, ~prior.known & doubt], [SIBLING_WEIGHT_FACTOR, DOUBT_WEIGHT_FACTOR], 1.0)
     least = np.full(N.size, MIN_SEGMENT) if shortest is None else shortest
     how = _How(step_tail if doubt else plain_tail, doubt, factor, prior, least, stretches)
     p, clear, window = _p_of_windows(series, ranked, how)
@@ -99,7 +100,7 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[
     windows = [(m, w) for m, w in WINDOWS[::-1] if m + MIN_HISTORY <= lengths(series).max()]
     width = np.array([m for m, _ in windows])  # widest first: so the starts of the windows ascend
     weight = np.array([w for _, w in windows]) * how.factor[:, np.newaxis]
-    prior = None if how.prior is None else how.prior[:, np.newaxis]
+    prior, by_value = how.prior.by_window(), how.prior.by_value[:, np.newaxis]
     a, b = series.start[:, np.newaxis], series.stop[:, np.newaxis]
     inside = b - a >= width + MIN_HISTORY
     fits = inside & (width >= how.shortest[:, np.newaxis])
@@ -117,7 +118,7 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[
     for sign, scores, gap in zip((1.0, -1.0), ranked, _gaps(series.x, a, np.where(inside, k, a)), strict=True):
         beyond = gap > 0
         ranks_tail = how.tail(side(scores, a, k), side(scores, k, b), prior=prior)
-        one_sided = np.where(beyond, how.tail(*sides, sign, prior=prior), ranks_tail)
+        one_sided = np.where(beyond | by_value, how.tail(*sides, sign, prior=prior), ranks_tail)
         each = np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0)
         if how.doubt:
             far = (rise >= CLEAR_STEP_SD) & (gap >= CLEAR_GAP * rise)
@@ -137,8 +138,7 @@ def _leave_one_out_p(series: Series, p: Array, up: Bools, window: Index, how: _H
     width, weight = (np.array(column)[window[asked]] for column in zip(*WINDOWS, strict=True))
     part = subseries(series, series.start[asked], series.stop[asked])
     upward = part._replace(x=part.x * np.repeat(np.where(up[asked], 1.0, -1.0), lengths(part)))
-    prior = None if how.prior is None else how.prior[asked]
-    tails, apart = without_each(upward, part.stop - width, how.tail, prior)
+    tails, apart = without_each(upward, part.stop - width, how.tail, how.prior.of(asked))
     weight = weight * how.factor[asked]
     left = np.minimum(2 * tails / weight[codes_of(part)], 1.0) / np.where(
         apart > OUTLYING_SD, 1.0, MAX_LEAVE_ONE_OUT_RATIO

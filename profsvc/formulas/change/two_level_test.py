@@ -1,11 +1,11 @@
 """The tail of a step in a series, from all of its values and without each of them in turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.formulas.change.siblings import AUTOCORRELATIONS
+from profsvc.formulas.change.siblings import NoisePrior, flat_noise
 from profsvc.formulas.numerics.arrays import Array, Bools
 from profsvc.formulas.numerics.distributions import normal_quantiles, normal_tail, student_tail
 from profsvc.formulas.numerics.series import (
@@ -22,6 +22,8 @@ from profsvc.formulas.numerics.series import (
 )
 
 GOLDEN_RATIO = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, are spread most evenly
+NEGLIGIBLE = 1e-7  # weight of a law beside the most probable one
+LEAST = -1e300  # of a logarithm, below that of every probability
 MIN_RELATIVE_SQUARES = 1e-9  # sum of squares about the mean over that about 0; below it all values are equal
 
 
@@ -37,6 +39,15 @@ class Side(NamedTuple):
 
 
 Tail = Callable[..., Array]
+
+
+class Fit(NamedTuple):
+    """A step between two levels in noise of one autocorrelation."""
+
+    difference: Array
+    variance: Array  # of the difference, over that of the innovations
+    left: Array  # sum of squares of the innovations
+    constant: Array  # logarithm of the likelihood but for the innovations
 
 
 class _Scored(NamedTuple):
@@ -81,42 +92,62 @@ def student_t(before: Side, after: Side) -> tuple[Array, Array]:
     return t, np.maximum((m + n) * (1 - rho) / (1 + rho) - 2, 1.0)
 
 
-def plain_tail(before: Side, after: Side, sign: float = 1.0, prior: Array | None = None) -> Array:
+def plain_tail(before: Side, after: Side, sign: float = 1.0, prior: NoisePrior | None = None) -> Array:
     """One-sided tail of a step up (``sign`` 1) or down (-1), by the autocorrelation that is estimated as if known."""
     t, df = student_t(before, after)
     return student_tail(sign * t, df)
 
 
-def step_tail(before: Side, after: Side, sign: float = 1.0, prior: Array | None = None) -> Array:
+def step_tail(before: Side, after: Side, sign: float = 1.0, prior: NoisePrior | None = None) -> Array:
     """One-sided tail of a step up (``sign`` 1) or down (-1) between two adjoining levels with autoregressive noise.
 
-    Of each autocorrelation the tail is Student's, of the difference of the levels by generalised least squares. They
-    are weighted by how probable the residuals make each of `AUTOCORRELATIONS`: the likelihood after levels and variance
-    are integrated out (Jeffreys' prior), times the ``prior`` of each, which has them along its last axis.
+    Of each law of the noise the tail is Student's, of the difference of the levels by generalised least squares. They
+    are weighted by how probable the residuals make each law: the likelihood after levels and variance are integrated
+    out, times its ``prior``, whose rows have the shape of the sides but for axes of length 1.
     """
     shape = np.shape(before.square)
-    best, total, tail = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape)
-    with np.errstate(all="ignore"):
-        for number, rho in enumerate(AUTOCORRELATIONS):
-            t, likelihood = _with_autocorrelation(before, after, rho)
-            if prior is not None:
-                likelihood = likelihood + np.log(prior[..., number])
+    best, total, tail = np.full(shape, LEAST), np.zeros(shape), np.zeros(shape)
+    if prior is None:
+        prior = flat_noise(1)
+    free = before.n + after.n - 2.0
+    for law, fit in _laws(before, after, prior):
+        known, square = prior.df[law], prior.square[..., law]
+        with np.errstate(all="ignore"):
+            likelihood = fit.constant + _evidence(fit.left, free, known, square) + np.log(prior.weight[..., law])
+            t = fit.difference / np.sqrt(np.where(fit.left > 0, fit.left + square, 0.0) / (free + known) * fit.variance)
             higher = np.maximum(best, likelihood)
             shrink, weight = np.exp(best - higher), np.exp(likelihood - higher)
             total = total * shrink + weight
-            tail = tail * shrink + weight * student_tail(sign * t, before.n + after.n - 2.0)
+            tail *= shrink
+            counts = weight > NEGLIGIBLE
+            tail[counts] += weight[counts] * student_tail(sign * t[counts], (free + known)[counts])
             best = higher
+    with np.errstate(all="ignore"):
         return np.asarray(tail / total)
 
 
-def autocorrelation_likelihood(before: Side, after: Side) -> Array:
-    """Logarithm of the likelihood of each of `AUTOCORRELATIONS`, along the last axis, whatever the two levels are."""
-    with np.errstate(all="ignore"):
-        return np.stack([_with_autocorrelation(before, after, rho)[1] for rho in AUTOCORRELATIONS], axis=-1)
+def _laws(before: Side, after: Side, prior: NoisePrior) -> Iterator[tuple[int, Fit]]:
+    """Yield the laws that a series may have, with the step of each; those of one autocorrelation share it."""
+    possible = np.flatnonzero((prior.weight > 0).reshape(-1, prior.rho.size).any(axis=0))
+    for rho in np.unique(prior.rho[possible]).tolist():
+        fit = fitted(before, after, rho)
+        for law in possible[prior.rho[possible] == rho].tolist():
+            yield law, fit
 
 
-def _with_autocorrelation(before: Side, after: Side, rho: float) -> tuple[Array, Array]:
-    """Return t of the difference of two levels, and the logarithm of the likelihood of an autocorrelation."""
+def _evidence(left: Array, free: Array, known: float, square: Array) -> Array:
+    """Logarithm of the probability of the residuals; ``square`` is the sum of squares that siblings add."""
+    from scipy.special import gammaln
+
+    if not known:
+        return -0.5 * free * np.log(np.where(left > 0, left, 1.0))
+    both = 0.5 * (free + known)
+    scale = gammaln(both) - gammaln(0.5 * known) + 0.5 * known * np.log(square)
+    return np.asarray(scale - both * np.log(left + square))
+
+
+def fitted(before: Side, after: Side, rho: float) -> Fit:
+    """Return the step by generalised least squares."""
     n, m = before.n, after.n
     square = before.square + after.square
     product = before.product + after.product + before.last * after.first
@@ -126,14 +157,14 @@ def _with_autocorrelation(before: Side, after: Side, rho: float) -> tuple[Array,
     shared = of_before * of_after - rho**2
     jump = after.first - before.last
     low, high = rho * (q * before.first - jump), rho * (jump + q * after.last)
-    level = (of_after * low + rho * high) / shared
-    raised = (rho * low + of_before * high) / shared
-    left = square - 2.0 * rho * product + rho**2 * (square - ends) - level * low - raised * high
-    left = np.where(square > 0, np.maximum(left, 0.0), 0.0)
-    difference = after.mean - before.mean + raised - level
-    t = difference / np.sqrt(left / (n + m - 2.0) * (of_before + of_after - 2.0 * rho) / shared)
-    spread = np.log(np.where(left > 0, left, 1.0))
-    return t, 0.5 * (np.log1p(-(rho**2)) - np.log(shared)) - 0.5 * (n + m - 2.0) * spread
+    with np.errstate(all="ignore"):
+        level = (of_after * low + rho * high) / shared
+        raised = (rho * low + of_before * high) / shared
+        left = square - 2.0 * rho * product + rho**2 * (square - ends) - level * low - raised * high
+        left = np.where(square > 0, np.maximum(left, 0.0), 0.0)
+        difference = after.mean - before.mean + raised - level
+        variance = (of_before + of_after - 2.0 * rho) / shared
+        return Fit(difference, variance, left, 0.5 * (np.log1p(-(rho**2)) - np.log(shared)))
 
 
 def side(sums: Sums, a: Index, b: Index) -> Side:
@@ -156,7 +187,10 @@ def noise_tail(before: Side, after: Side, before_error: Array, after_error: Arra
 
 
 def without_each(
-    series: Series, split: Index, tail_of: Tail = step_tail, prior: Array | None = None
+    series: Series,
+    split: Index,
+    tail_of: Tail = step_tail,
+    prior: NoisePrior | None = None,
 ) -> tuple[Array, Array]:
     """One-sided tail of the step up at ``split`` of each series without each of its values: one entry per value.
 
@@ -166,11 +200,14 @@ def without_each(
     rank, n = ranks(series), np.repeat(lengths(series), lengths(series))
     with np.errstate(all="ignore"):
         low, high = (np.nan_to_num(normal_quantiles((rank + up) / n), posinf=0.0, neginf=0.0) for up in (1.0, 0.0))
-    of_value = None if prior is None else prior[codes_of(series)]
+    codes, error = codes_of(series), series.error**2
+    of_value = None if prior is None else prior.of(codes)
     ranked = tail_of(*_leave_one_out_sides(_Scored(series, rank, low, high), split), prior=of_value)
     sides = _leave_one_out_sides(_Scored(series, rank, series.x, series.x), split)
-    tail = np.where(_is_separated(series, rank, split), tail_of(*sides, prior=of_value), ranked)
-    codes, error = codes_of(series), series.error**2
+    by_value = _is_separated(series, rank, split)
+    if of_value is not None:
+        by_value = by_value | of_value.by_value
+    tail = np.where(by_value, tail_of(*sides, prior=of_value), ranked)
     later = np.arange(error.size) >= split[codes]
     errors = (np.bincount(codes, error * own, split.size)[codes] - error * own for own in (~later, later))
     n, mean = (np.where(later, after, before) for before, after in zip(*(side[:2] for side in sides), strict=True))

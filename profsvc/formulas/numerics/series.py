@@ -121,15 +121,22 @@ def _without_spikes_at(series: Series, sd: Array, ends: bool) -> Series:
     return Series(x[keep], series.error[keep], series.place[keep], before[series.start], before[series.stop])
 
 
+def sd_units(series: Series) -> Array:
+    """Return the sd of each series by its adjacent values; by other deviations where that is 0."""
+    n, codes = series.start.size, codes_of(series)
+    away = np.abs(series.x - medians(series.x, codes, n)[codes])
+    largest = np.zeros(n)
+    np.maximum.at(largest, codes, away)
+    sd = difference_sd(series)
+    for other in (MAD_TO_SD * medians(away, codes, n), largest, np.ones(n)):
+        sd = np.where(sd > 0, sd, other)
+    return sd
+
+
 def in_units_of_sd(series: Series) -> Series:
     """Centre each series on its median and divide by its sd, so that one running sum serves them all."""
-    n, codes = series.start.size, codes_of(series)
+    n, codes, sd = series.start.size, codes_of(series), sd_units(series)
     x = series.x - medians(series.x, codes, n)[codes]
-    largest = np.zeros(n)
-    np.maximum.at(largest, codes, np.abs(x))
-    sd = difference_sd(series)
-    for other in (MAD_TO_SD * medians(np.abs(x), codes, n), largest, np.ones(n)):
-        sd = np.where(sd > 0, sd, other)
     with np.errstate(over="ignore"):
         return series._replace(
             x=np.clip(x / sd[codes], -MAX_DEVIATION_SD, MAX_DEVIATION_SD), error=series.error / sd[codes]

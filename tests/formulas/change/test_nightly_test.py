@@ -8,7 +8,6 @@ from profsvc.formulas.change.nightly_test import (
     MIN_TESTS,
     effect,
     false_discovery,
-    least_tests,
     newest_value,
     nightly_verdict,
     noise_floor,
@@ -124,14 +123,14 @@ def test_a_step_of_a_lone_kernel_is_found_in_its_third_night() -> None:
     """Nine values before and three after: no order of twelve values is rarer than one in 220."""
     verdict = nightly_verdict([10.1, 9.9, 10.0, 10.2, 10.0, 9.8, 10.1, 9.9, 10.0, 11.1, 10.9, 11.0])
     assert verdict.found
-    assert verdict.adjusted == pytest.approx(least_tests(None) / 220)
+    assert verdict.adjusted == pytest.approx(MIN_TESTS / 220)
 
 
-def test_a_night_of_few_series_counts_as_one_of_fifteen() -> None:
-    """Five series with p of 0.004, 0.5, ...: as one of five it would be found; two such series are."""
-    p = np.array([0.004, 0.5, 0.6, 0.7, 0.8])
+def test_a_night_of_few_series_counts_as_one_of_eight() -> None:
+    """Five series with p of 0.008, 0.5, ...: as one of five it would be found; two such series are."""
+    p = np.array([0.008, 0.5, 0.6, 0.7, 0.8])
     assert false_discovery(p).found.tolist() == [True, False, False, False, False]
     assert not false_discovery(p, least=MIN_TESTS).found.any()
-    assert false_discovery(p, least=MIN_TESTS).adjusted[0] == pytest.approx(15 * 0.004)
-    assert false_discovery(np.r_[0.004, p], least=MIN_TESTS).found[:2].all()
-    assert false_discovery(np.r_[p, np.full(20, 0.9)], least=MIN_TESTS).adjusted[0] == pytest.approx(25 * 0.004)
+    assert false_discovery(p, least=MIN_TESTS).adjusted[0] == pytest.approx(8 * 0.008)
+    assert false_discovery(np.r_[0.008, p], least=MIN_TESTS).found[:2].all()
+    assert false_discovery(np.r_[p, np.full(20, 0.9)], least=MIN_TESTS).adjusted[0] == pytest.approx(25 * 0.008)

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from profsvc.formulas.change.siblings import AUTOCORRELATIONS, flat_prior, sibling_prior
-from profsvc.formulas.change.steps import ALPHA, autocorrelation_prior, newest_step
+from profsvc.formulas.change.siblings import NoisePrior, flat_noise, sibling_prior
+from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
 from profsvc.formulas.change.trends import fitted_trend, shapes
 from profsvc.formulas.numerics.series import Series
 from tests.benchmarks import change as simulated
 
-RHO = np.array(AUTOCORRELATIONS)
+
+def mean_rho(prior: NoisePrior) -> np.ndarray:
+    return (prior.weight * prior.rho).sum(axis=1)
 
 
 @pytest.fixture
@@ -26,46 +28,73 @@ def series_of(x: np.ndarray) -> Series:
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.6, 0.9])
 def test_short_siblings_together_know_their_autocorrelation(rho: float, rng: np.random.Generator) -> None:
     x = simulated.autoregressive(rng, 200, 17, rho)
-    prior = autocorrelation_prior(*simulated.flat(x), np.zeros(200, dtype=int))
-    assert prior.sum(axis=1) == pytest.approx(1.0)
-    assert (prior[0] * RHO).sum() == pytest.approx(rho, abs=0.08)
+    prior = noise_prior(*simulated.flat(x), np.zeros(200, dtype=int))
+    assert prior.weight.sum(axis=1) == pytest.approx(1.0)
+    assert mean_rho(prior)[0] == pytest.approx(rho, abs=0.08)
 
 
 def test_a_step_of_all_siblings_is_no_dependence(rng: np.random.Generator) -> None:
     x = simulated.stepped(simulated.white(rng, 100, 25), 5, 3.0)
-    assert (autocorrelation_prior(*simulated.flat(x), np.zeros(100, dtype=int))[0] * RHO).sum() < 0.1
+    assert mean_rho(noise_prior(*simulated.flat(x), np.zeros(100, dtype=int)))[0] < 0.1
 
 
 def test_two_families_are_asked_apart(rng: np.random.Generator) -> None:
     x = np.concatenate((simulated.white(rng, 50, 30), simulated.autoregressive(rng, 50, 30, 0.8)))
-    prior = autocorrelation_prior(*simulated.flat(x), np.repeat([0, 1], 50))
-    calm, bound = (prior[[0, -1]] * RHO).sum(axis=1)
+    prior = noise_prior(*simulated.flat(x), np.repeat([0, 1], 50))
+    calm, bound = mean_rho(prior)[[0, -1]]
     assert calm < 0.1 < 0.6 < bound
 
 
 def test_few_siblings_constant_ones_and_short_ones_say_nothing(rng: np.random.Generator) -> None:
-    few = autocorrelation_prior(*simulated.flat(simulated.white(rng, 9, 30)), np.zeros(9, dtype=int))
-    constant = autocorrelation_prior(*simulated.flat(np.ones((30, 20))), np.zeros(30, dtype=int))
-    short = autocorrelation_prior(*simulated.flat(simulated.white(rng, 30, 7)), np.zeros(30, dtype=int))
+    few = noise_prior(*simulated.flat(simulated.white(rng, 9, 30)), np.zeros(9, dtype=int))
+    constant = noise_prior(*simulated.flat(np.ones((30, 20))), np.zeros(30, dtype=int))
+    short = noise_prior(*simulated.flat(simulated.white(rng, 30, 7)), np.zeros(30, dtype=int))
     for prior in (few, constant, short):
-        assert (prior == flat_prior(len(prior))).all()
+        assert not prior.known.any()
+        assert (prior.weight == flat_noise(len(prior.known)).weight).all()
     assert sibling_prior(np.zeros((0, 3)), np.zeros(0, dtype=np.intp)).shape == (0, 3)
 
 
 def test_siblings_make_short_histories_see_more_at_the_same_error(rng: np.random.Generator) -> None:
     """The error is that of `newest_step`; three standard errors of 2000 series are 0.7 %."""
     quiet = simulated.flat(simulated.white(rng, 2000, 17))
-    prior = autocorrelation_prior(*quiet, np.zeros(2000, dtype=int))
+    prior = noise_prior(*quiet, np.zeros(2000, dtype=int))
     assert (newest_step(*quiet, None, prior).p <= ALPHA).mean() <= ALPHA + 0.007
     changed = simulated.flat(simulated.stepped(simulated.white(rng, 500, 17), 5, 3.0))
-    alone, known = (newest_step(*changed, None, one).p <= ALPHA for one in (None, prior[0]))
-    assert known.mean() > 0.85 > alone.mean()
+    alone, known = (newest_step(*changed, None, one).p <= ALPHA for one in (None, prior.of(np.arange(500))))
+    assert known.mean() > 0.95 > 0.8 > alone.mean()
 
 
-def test_one_row_serves_all_and_the_flat_one_changes_nothing(rng: np.random.Generator) -> None:
+def test_siblings_of_one_variance_and_of_many_are_told_apart(rng: np.random.Generator) -> None:
+    x = simulated.white(rng, 100, 25)
+    level = np.exp(rng.standard_normal((100, 1)))
+    known = {
+        name: (prior.weight[0] * prior.df).sum()
+        for name, prior in (
+            (name, noise_prior(*simulated.flat(values), np.zeros(100, dtype=int)))
+            for name, values in {
+                "alike": x,
+                "in proportion": level * (1 + 0.01 * x),
+                "each its own": 100 + level * x,
+            }.items()
+        )
+    }
+    assert min(known["alike"], known["in proportion"]) > 64 > 10 > known["each its own"]
+
+
+def test_a_loud_series_among_quiet_siblings_has_its_own_noise(rng: np.random.Generator) -> None:
+    """Ten times louder than the others, its scatter is no step: at most 1 % and three standard errors of 300."""
+    loud = rng.standard_normal((300, 25)) * 10
+    false = 0
+    for one in loud.reshape(60, 5, 25):
+        x = simulated.flat(100 + np.concatenate((one, simulated.white(rng, 40, 25))))
+        false += int((newest_step(*x, None, noise_prior(*x, np.zeros(45, dtype=int))).p[:5] <= ALPHA).sum())
+    assert false <= 300 * ALPHA + 3 * np.sqrt(300 * ALPHA)
+
+
+def test_a_series_whose_siblings_say_nothing_is_as_without_any(rng: np.random.Generator) -> None:
     x = simulated.flat(simulated.stepped(simulated.white(rng, 20, 30), 5, 3.0))
-    np.testing.assert_allclose(newest_step(*x, None, flat_prior(20)).p, newest_step(*x).p, rtol=1e-12)
-    np.testing.assert_allclose(newest_step(*x, None, flat_prior(1)[0]).p, newest_step(*x).p, rtol=1e-12)
+    np.testing.assert_allclose(newest_step(*x, None, flat_noise(20)).p, newest_step(*x).p, rtol=1e-12)
 
 
 def test_lines_and_steps_are_told_apart() -> None:
