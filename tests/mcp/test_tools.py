@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
 import uvicorn
@@ -28,6 +27,7 @@ from profsvc.errors import AccessError
 from profsvc.mcp.access import Access
 from profsvc.mcp.server import check_listening, http_app, make_server
 from profsvc.web.http.state import AppState
+from tests.event_loop import run_async
 from tests.web.conftest import running
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def talk(server: Any, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
             names = {tool.name for tool in (await client.list_tools()).tools}
             return [names, *[await call(client, name, arguments) for name, arguments in calls]]
 
-    return anyio.run(run)
+    return run_async(run)
 
 
 def test_a_tuning_loop_reads_like_this(engine: Engine, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def talk_over_http(url: str, token: str, *calls: tuple[str, dict[str, Any]]) -> 
         ):
             return [await call(client, name, arguments) for name, arguments in calls]
 
-    return anyio.run(run)
+    return run_async(run)
 
 
 def test_over_http_scopes_are_those_of_the_service(engine: Engine, tmp_path: Path) -> None:

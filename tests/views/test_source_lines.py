@@ -129,7 +129,10 @@ NOT_LEADING = {
     [("second", 17), ("fifth", 34), ("sixth", 39), ("seventh", 50), ("eighth", 52), ("ninth", 59)],
 )
 def test_the_flawed_line_leads_in_most_kernels_of_the_later_sets(engine: Engine, name: str, labelled: int) -> None:
-    """All but the eighth and the ninth were in sight when the view was designed; before, unseen, 38 of the 50 of the seventh led."""
+    """All but the eighth and the ninth were in sight when the view was designed.
+
+    Before, unseen, 38 of the 50 of the seventh led.
+    """
     folder = ROOT / "fixtures" / f"flaws_{name}"
     for file in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz"):
         with (folder / file).open("rb") as stream:

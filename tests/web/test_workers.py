@@ -20,6 +20,7 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.web.http.slots import SharedSlots
+from tests.event_loop import run_async
 from tests.web.conftest import PLAIN
 
 ROOT = Path(__file__).parents[2]
@@ -218,7 +219,7 @@ def test_those_who_wait_for_a_slot_get_it_in_turn(tmp_path):
         assert own.taken_at() == []
         return turns
 
-    for got in asyncio.run(run()):
+    for got in run_async(run):
         assert got == [number for number in range(12) if number % 4 != 3]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from profsvc.web.http.accepting import Acceptor, ConnectionCounts, forget
 from profsvc.web.server import listening_socket
+from tests.event_loop import run_async
 
 
 class Kept(asyncio.Protocol):
@@ -83,7 +84,7 @@ def test_each_process_gets_as_many_and_makes_up_for_those_that_close(line, tmp_p
         for one in both:
             await one.end()
 
-    asyncio.run(run())
+    run_async(run)
 
 
 def test_connections_that_a_busy_process_leaves_are_taken(line, tmp_path):
@@ -98,7 +99,7 @@ def test_connections_that_a_busy_process_leaves_are_taken(line, tmp_path):
         close(*opened)
         await one.end()
 
-    asyncio.run(run())
+    run_async(run)
 
 
 def test_nobody_waits_for_a_process_that_ended_or_has_not_begun(tmp_path):
@@ -126,7 +127,7 @@ def test_after_closing_nothing_is_accepted(line, tmp_path):
         close(*opened)
         await one.end()
 
-    asyncio.run(run())
+    run_async(run)
 
 
 def test_a_system_without_room_is_asked_again(line, tmp_path, monkeypatch):
@@ -152,4 +153,4 @@ def test_a_system_without_room_is_asked_again(line, tmp_path, monkeypatch):
         close(*opened)
         await one.end()
 
-    asyncio.run(run())
+    run_async(run)
