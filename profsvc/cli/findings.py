@@ -70,6 +70,7 @@ def show(
 
       profsvc findings show 3
     """
+    from profsvc.reports.nightly.content import amount, first_run, percent
     from profsvc.reports.nightly.differences import difference_lines
     from profsvc.views import findings as of_findings
 
@@ -82,8 +83,10 @@ def show(
     said = "".join(
         f"; {one['state']} by {one['said_by'] or 'a nightly check'}: {one['because']}" for one in view["states"]
     )
+    was, now = (amount(row[name], row["unit"]) for name in ("value_before", "value_after"))
     print_message(
-        f"finding {finding}: {row['label']} {row['quantity']} changed in run {row['run']} ({row['unit']}){said}"
+        f"finding {finding}: {row['label']} {row['quantity']} {percent(row, 'value_before', 'value_after')}"
+        f" ({was} to {now}) in {first_run(row)}{said}"
     )
     for line in difference_lines(view.get("differences", ())):
         print_message(line)

@@ -42,6 +42,15 @@ class Part(NamedTuple):
     findings: Sequence[Finding] = ()
 
 
+def first_run(finding: Row) -> str:
+    """Return the first run of a finding in words.
+
+    >>> first_run({"run": "night 7"}), first_run({"run": None})
+    ('run night 7', 'a run that was deleted')
+    """
+    return f"run {short(finding['run'])}" if finding["run"] else "a run that was deleted"
+
+
 def short(text: Any, longest: int = MAX_NAME_CHARS) -> str:
     """Return a name of limited length with escaped control characters, shortened in its middle.
 

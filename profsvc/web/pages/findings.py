@@ -12,7 +12,7 @@ from profsvc import store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.findings import STATES
 from profsvc.reports.nightly import plots as nightly_plots
-from profsvc.reports.nightly.content import DIRECTIONS, amount, named, percent
+from profsvc.reports.nightly.content import DIRECTIONS, amount, first_run, named, percent
 from profsvc.reports.nightly.differences import difference_text
 from profsvc.views import findings as of_findings
 from profsvc.views.history import quantities
@@ -69,12 +69,13 @@ def _finding_row(found: Row) -> dict[str, Any]:
         "by": percent(row),
         "raw_by": raw,
         "judged": DIRECTIONS[row["worse"]],
-        "comparison": "compare" if row["run_before_id"] and row["run_id"] else None,
+        "comparison": "compare" if _comparison_path(row) else None,
     }
 
 
 def _comparison_path(row: Row) -> str | None:
-    return f"/compare/{row['run_before_id']}...{row['run_id']}" if row["run_before_id"] and row["run_id"] else None
+    """Return the path of the comparison of the runs before and after, None if one was deleted."""
+    return f"/compare/{row['run_before_id']}...{row['run_id']}" if row["run_before"] and row["run"] else None
 
 
 def _run_path(row: Row) -> str | None:
@@ -182,7 +183,7 @@ def _series_figure(row: Mapping[str, Any], points: list[Row]) -> Any:
     if not points:
         return missing_figure(title, "The runs of this series were deleted.")
     finding = dict(row) | {"history": points}
-    words = f"{title}: {row['was']} before, {row['is']} since run {row['run']}, of {len(points)} runs."
+    words = f"{title}: {row['was']} before, {row['is']} since {first_run(row)}, of {len(points)} runs."
     return figure(
         "finding",
         title,

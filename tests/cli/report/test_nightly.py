@@ -85,9 +85,23 @@ def test_findings_are_listed_shown_and_set(asked, monkeypatch):
     assert "No findings match" in none.err
     shown = asked("findings", "show", 1, "-o", "csv")
     assert len(shown.out.splitlines()) == NIGHTS + 1
+    assert shown.err.startswith("finding 1: gemm duration +10.")
+    assert " in run night 9 2; accepted by " in shown.err
     assert "wider tiles" in shown.err
     assert json.loads(asked("findings", "show", 1, "-o", "json").out)["states"][0]["because"] == "wider tiles"
     assert "gemm" in asked("findings", "list", "--worse", "--quantity", "duration", "--kernel", "GEM").out
+
+
+def test_a_finding_stays_when_its_first_run_is_deleted(cli, store_file, nights_file):
+    store_file.write_bytes(nights_file.read_bytes())
+    nightly(cli, NIGHTS - 1)
+    assert cli("delete", f"night {NIGHTS - 3} 2", "--all", "--yes").code == 0
+    shown = cli("findings", "show", 1)
+    assert " in a run that was deleted" in shown.err
+    assert f"night {NIGHTS - 3} 2" not in shown.out
+    # Two runs are left, which are too few for a finding: the same night again only suspects it.
+    assert nightly(cli, NIGHTS - 1).out.startswith("nothing certain: 1 suspected change")
+    assert cli("findings", "show", 1).code == 3
 
 
 def test_a_service_lists_its_reports_and_sends_none_for_others(asked, monkeypatch):

@@ -88,6 +88,20 @@ def test_a_form_sets_the_state_of_a_finding(service, told):
     assert page(service, "/findings/" + "9" * 30, 404)
 
 
+def test_a_finding_whose_first_run_was_deleted_offers_no_comparison(closed):
+    engine, numbers = closed
+    (row,) = store.select(engine, "v1_findings", finding_id=numbers["finding"])
+    with running(site(engine)) as service:
+        link = f"/compare/{row['run_before_id']}...{row['run_id']}"
+        before = page(service, f"/findings/{numbers['finding']}")
+        assert link in before
+        assert f"since run {row['run']}, of" in before
+        store.delete_run(engine, row["run_id"])
+        after = page(service, f"/findings/{numbers['finding']}")
+        assert link not in after + page(service, "/findings")
+        assert "since a run that was deleted, of" in after
+
+
 def test_a_form_makes_the_report_of_a_night(closed):
     engine, _ = closed
     with running(site(engine)) as service:
