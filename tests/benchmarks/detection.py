@@ -164,7 +164,7 @@ def points_of(x: Floats, group: Floats) -> pd.DataFrame:
     names = np.array([f"s{number:06}" for number in group], dtype=object)
     constant = {
         "project": "suite", "device": "NVIDIA H200", "sensor": "ncu", "quantity": "duration", "kind": "duration",
-        "unit": "ns", "build": None, "raw": np.nan, "low": np.nan, "high": np.nan, "error": np.nan,
+        "unit": "ns", "branch": None, "build": None, "raw": np.nan, "low": np.nan, "high": np.nan, "error": np.nan,
         "reference_c": np.nan,
     }  # fmt: skip
     return pd.DataFrame(
