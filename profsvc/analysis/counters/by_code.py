@@ -8,6 +8,7 @@ import pandas as pd
 
 from profsvc.analysis.counters.merged import SourcedCounters, merge_counters
 from profsvc.analysis.source_code.addresses import load_counts, loops_of
+from profsvc.analysis.source_code.bfloat16 import unpacked_threads
 from profsvc.analysis.source_code.lanes import lane_counts
 from profsvc.analysis.source_code.places import place_counts
 from profsvc.analysis.source_code.registers import operands
@@ -16,6 +17,7 @@ CHAINED, SHARED, TILE = "global_load_chained_inst_warp", "global_load_shared_pla
 AGAIN, DISTINCT = "global_load_again_fraction", "global_load_distinct_bytes"
 FIRST_LANES, ALONE = "inst_first_lanes_off_thread", "inst_alone_section_warp"
 REGULAR = "global_load_regular_excess_fraction"
+BFLOAT16 = "inst_unpack_bfloat16_thread"
 SOURCES = {
     CHAINED: "source page: sum(instructions) of LDG whose address comes from the load of the turn of a loop before",
     SHARED: "source page: bytes of LDG whose address depends on a part of the block index alone",
@@ -24,6 +26,7 @@ SOURCES = {
     REGULAR: "source page: share of l2_sectors - ideal_l2_sectors of LDG whose address no value of memory determines",
     FIRST_LANES: "source page: threads that are off while the first lanes of all warps work",
     ALONE: "source page: sum(instructions) of sections that one thread of a warp executes, from 32 instructions on",
+    BFLOAT16: "source page: sum(thread_instructions_on) of shifts, masks and permutations that unpack a bfloat16",
     TILE: "source page: samples of Long Scoreboard of STS over those of all instructions",
 }
 
@@ -51,6 +54,7 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             REGULAR: _share(places.regular_excess_sectors, places.excess_sectors),
             FIRST_LANES: lanes[0],
             ALONE: lanes[1],
+            BFLOAT16: unpacked_threads(rows, own),
             TILE: _share(of_stores, sum(samples)),
         }
         for name, value in values.items():

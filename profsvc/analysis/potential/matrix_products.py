@@ -39,7 +39,8 @@ def multiplies_matrices(c: Counts) -> NDArray[np.bool_]:
     """
     fma = _multiply_adds(c)
     executed = np.fmax(c["thread_inst_executed_pred_on"], c["thread_inst_executed"])
-    half = instructions_of_type(c, "fp16")
+    # Values of bfloat16 are unpacked by integer instructions.
+    half = np.nansum([instructions_of_type(c, "fp16"), c["inst_unpack_bfloat16_thread"]], axis=0)
     staged, loaded = (
         32 * np.nan_to_num(c[f"{space}_load_inst_warp"]) > MIN_UNPACKED_SHARE * half for space in ("shared", "global")
     )
@@ -84,7 +85,8 @@ def _multiplies_tiles_of_half(c: Counts, fma: Array, executed: Array) -> NDArray
     Unpacking is rare then, as each value stays in a tile; there is little else but multiply-adds.
     """
     values = c["global_load_bytes_requested"] / HALF_BYTES
-    halves = np.fmax(c["inst_unpack_half_thread"], np.nan_to_num(32 * c["memory_inst_16bit_warp"]))
+    halves = np.nansum([c["inst_unpack_half_thread"], c["inst_unpack_bfloat16_thread"]], axis=0)
+    halves = np.fmax(halves, np.nan_to_num(32 * c["memory_inst_16bit_warp"]))
     products = (fma > MIN_TILE_FMA_SHARE * instructions_of_type(c, "fp32")) & (fma > MIN_TILE_FMA_OF_ALL * executed)
     staged = np.nan_to_num(c["shared_load_inst_warp"]) > 0
     return np.asarray(

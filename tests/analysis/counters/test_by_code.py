@@ -6,6 +6,7 @@ import pandas as pd
 from profsvc.analysis.counters.by_code import (
     AGAIN,
     ALONE,
+    BFLOAT16,
     CHAINED,
     DISTINCT,
     FIRST_LANES,
@@ -53,3 +54,8 @@ def test_bytes_of_loads_that_come_again() -> None:
     load = row("LDG.E R4, desc[UR4][R2.64]", 1) | {"l2_sectors": 8, "ideal_l2_sectors": 4, "access_size": "32"}
     table, _ = counters_by_code({7: [load, load | {"address": "0x110"}]})
     assert table.loc[7, [AGAIN, DISTINCT, REGULAR]].tolist() == [0.5, 256.0, 1.0]
+
+
+def test_values_of_bfloat16_are_counted_by_threads() -> None:
+    table, _ = counters_by_code({7: [row("IMAD.U32 R4, R2, 0x10000, RZ", 0), row("FFMA R6, R4, R5, R6", 0)]})
+    assert table.loc[7, BFLOAT16] == 32

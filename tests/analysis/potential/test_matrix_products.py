@@ -26,6 +26,16 @@ def test_half_precision_that_is_unpacked_for_products() -> None:
     assert not multiplies_matrices(counts(**by_operation | {"flop_count_hp_add": 1.0}, inst_tensor_warp=0.0))
 
 
+def test_bfloat16_that_integer_instructions_unpack_for_products() -> None:
+    unpacked = {
+        "inst_fp16_thread": 0.0, "inst_unpack_bfloat16_thread": 24.0, "inst_fp32_thread": 63.0,
+        "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0, "inst_tensor_warp": 0.0, "shared_load_inst_warp": 1.0,
+    }  # fmt: skip
+    assert multiplies_matrices(counts(**unpacked))
+    for other in ({"inst_unpack_bfloat16_thread": 1.0}, {"shared_load_inst_warp": 0.0}, {"inst_tensor_warp": 1.0}):
+        assert not multiplies_matrices(counts(**unpacked | other)), other
+
+
 def test_pairs_that_stay_in_registers_are_no_matrices() -> None:
     pairs = {
         "flop_count_hp_fma": 90.0, "thread_inst_executed": 100.0, "inst_tensor_warp": 0.0, "dram_read_bytes": 1.0,
