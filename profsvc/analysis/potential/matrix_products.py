@@ -1,4 +1,4 @@
-"""Products of matrices of half precision or bytes that other pipes multiply in place of the tensor pipe."""
+"""Products of matrices of half precision, doubles or bytes that other pipes multiply in place of the tensor pipe."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ HALF_BYTES = 2.0
 # A load brings at most so many words. A vector has one product for each of them, matrices have more.
 WORD_BYTES, WORDS_PER_LOAD = 4.0, 4.0
 MIN_TILE_FMA_SHARE, MIN_TILE_FMA_OF_ALL, MIN_PRODUCTS_PER_VALUE = 0.9, 0.4, 8.0
+DOUBLES_PER_LOAD = 2.0
 
 
 @np.errstate(all="ignore")
@@ -49,7 +50,25 @@ def multiplies_matrices(c: Counts) -> NDArray[np.bool_]:
     unpacked = fma > MIN_FMA_SHARE * instructions_of_type(c, "fp32")
     packed = (half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & reused
     tiles = _multiplies_tiles_of_half(c, fma, executed) | _multiplies_tiles_of_bytes(c, executed)
-    return np.asarray((packed | tiles) & ~has_tensor_work(c), dtype=np.bool_)
+    return np.asarray((packed | tiles) & ~has_tensor_work(c) | multiplies_doubles(c), dtype=np.bool_)
+
+
+@np.errstate(all="ignore")
+def multiplies_doubles(c: Counts) -> NDArray[np.bool_]:
+    """Whether tiles of doubles are multiplied on the pipe of double precision of a chip whose tensor pipe takes them.
+
+    It takes them where the operations are counted, and are none. A load of shared memory brings two doubles: more
+    multiply-adds than that for each are of matrices.
+    """
+    doubles, executed = (
+        instructions_of_type(c, "fp64"),
+        np.fmax(c["thread_inst_executed_pred_on"], c["thread_inst_executed"]),
+    )
+    fma = np.fmax(c["flop_count_dp_fma"], c["fp64_fma_inst_per_cycle"] * c["elapsed_cycles"])
+    products = (fma > MIN_TILE_FMA_SHARE * doubles) & (fma > MIN_TILE_FMA_OF_ALL * executed)
+    loads = 32 * np.nan_to_num(c["shared_load_inst_warp"])
+    tiles = (loads > 0) & (fma > DOUBLES_PER_LOAD * loads)
+    return np.asarray(products & tiles & (c["tensor_ops_fp64"] == 0) & ~has_tensor_work(c), dtype=np.bool_)
 
 
 @np.errstate(all="ignore")

@@ -29,7 +29,7 @@ from profsvc.analysis.potential.avoidable_work import (
     unrelated_places,
     unused_of_l2_loads,
 )
-from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
+from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_doubles, multiplies_matrices
 from profsvc.analysis.potential.repeated_loads import read_again
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
@@ -44,6 +44,8 @@ SATURATED = 0.8
 OPERATIONS_PER_LOAD = 0.25
 # Multiply-adds that each operand of a tile of 16 by 16 serves; one instruction of half precision has two of them.
 PRODUCTS_PER_OPERAND = 16.0
+# The same of doubles, whose instruction has a tile of 8 by 8.
+PRODUCTS_PER_DOUBLE = 8.0
 # Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
 # of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
 OVERHEAD = 0.2
@@ -119,7 +121,7 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     unpacked = multiplies_matrices(c)
     matrices = has_tensor_work(c) | unpacked
     packed = half_arithmetic(c) / 32
-    count = np.nansum([np.where(unpacked, 0.0, fp32), fp64, packed], axis=0)
+    count = np.nansum([np.where(unpacked, 0.0, fp32), np.where(multiplies_doubles(c), 0.0, fp64), packed], axis=0)
     enough = ~(count < OPERATIONS_PER_LOAD * np.nan_to_num(c["global_load_inst_warp"]))
     # Loads of all kinds, where they are counted with the stores.
     enough &= ~(count < OPERATIONS_PER_LOAD / 2 * np.nan_to_num(c["inst_ldst_thread"]) / 32)
@@ -129,8 +131,10 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
     operands = np.where(has_tensor_work(c), np.inf, np.nansum([fp32, 2 * fp64, packed], axis=0))
     # On tensor cores, a fragment of matrices serves several products with each operand.
     pairs = instructions_of_type(c, "fp16") - np.nan_to_num(c["inst_unpack_half_thread"])
+    doubles = np.where(multiplies_doubles(c), 2 * fp64, 0.0)
     half = np.nansum([fp32, 2 * pairs / 32, c["inst_dot_product_thread"] / 32], axis=0)
-    operands = np.where(unpacked & ~has_tensor_work(c), half / PRODUCTS_PER_OPERAND, operands)
+    half = half / PRODUCTS_PER_OPERAND + np.nan_to_num(doubles) / PRODUCTS_PER_DOUBLE
+    operands = np.where(unpacked & ~has_tensor_work(c), half, operands)
     return count, np.where(count > 0, operands, 0.0)
 
 
@@ -330,6 +334,9 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     wanted = {"fp32": (1 - expanded_share(c)) * ~multiplies_matrices(c), "fp64": 1 - double_by_accident(c)}
     for kind in ("fp32", "fp64"):
         share[kind] = arithmetic_per_cycle(c, kind) * wanted[kind] / (f[f"{kind}_lanes_per_sm"] * f["sms"])
+    # Doubles of matrices need the time of the tensor pipe.
+    faster = f["fp64_lanes_per_sm"] * f["sms"] * 2 * f["sm_clock_hz"] / f["tensor_fp64_peak_op_per_s"]
+    share["fp64"] = share["fp64"] * np.where(multiplies_doubles(c), np.fmin(faster, 1.0), 1.0)
     # Pairs of half precision occupy the same pipe, for as long as it was busy with them.
     packed, others = half_arithmetic(c), c.total("inst_fp32_thread", "inst_integer_thread")
     share["fp32"] = np.fmax(share["fp32"], used["fp32"] * np.nan_to_num(packed / (packed + np.nan_to_num(others))))

@@ -4,7 +4,13 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.matrix_products import WORDS_PER_LOAD, multiplies_matrices, repeated_share
+from profsvc.analysis.potential.matrix_products import (
+    DOUBLES_PER_LOAD,
+    WORDS_PER_LOAD,
+    multiplies_doubles,
+    multiplies_matrices,
+    repeated_share,
+)
 
 
 def counts(**values: float) -> Counts:
@@ -90,3 +96,18 @@ def test_products_of_four_bytes_are_of_matrices_where_a_load_serves_many() -> No
         {"shared_load_inst_warp": 6.0}, {"inst_tensor_warp": 1.0}, {"inst_dot_product_thread": float("nan")},
     ):  # fmt: skip
         assert not multiplies_matrices(counts(**tiles | other)), other
+
+
+def test_tiles_of_doubles_are_multiplied_where_the_tensor_pipe_takes_them() -> None:
+    tiles = {
+        "inst_fp64_thread": 68.0, "flop_count_dp_fma": 68.0, "thread_inst_executed": 100.0, "tensor_ops_fp64": 0.0,
+        "shared_load_inst_warp": 0.25,
+    }  # fmt: skip
+    assert multiplies_doubles(counts(**tiles))
+    assert multiplies_matrices(counts(**tiles))
+    many = 68 / 32 / DOUBLES_PER_LOAD
+    for other in (
+        {"tensor_ops_fp64": float("nan")}, {"tensor_ops_fp64": 8.0}, {"flop_count_dp_fma": 40.0},
+        {"shared_load_inst_warp": 0.0}, {"shared_load_inst_warp": many}, {"thread_inst_executed": 200.0},
+    ):  # fmt: skip
+        assert not multiplies_doubles(counts(**tiles | other)), other

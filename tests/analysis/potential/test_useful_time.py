@@ -42,6 +42,27 @@ def test_products_of_bytes_in_tiles_are_operands_that_serve_sixteen_times() -> N
     assert arithmetic_operations(counters(**tiles))[1] == pytest.approx(PAIRS / 32 / 16)
 
 
+DOUBLE_TILES = {
+    "inst_fp64_thread": 6400.0, "flop_count_dp_fma": 6400.0, "flop_count_dp_add": 0.0, "flop_count_dp_mul": 0.0,
+    "thread_inst_executed": 1e4, "inst_fp16_thread": 0.0, "tensor_ops_fp64": 0.0, "shared_load_inst_warp": 50.0,
+    "duration_ns": 1e3, "elapsed_cycles": 1e3,
+}  # fmt: skip
+
+
+def test_doubles_of_tiles_are_operands_of_two_words_that_serve_eight_times() -> None:
+    assert arithmetic_operations(counters(**DOUBLE_TILES))[1] == pytest.approx(2 * 6400 / 32 / 8)
+
+
+@pytest.mark.parametrize(("peak", "part"), [(4.0, 0.5), (1.0, 1.0), (np.nan, 1.0)])
+def test_doubles_of_tiles_need_the_time_of_the_tensor_pipe_where_it_is_faster(peak: float, part: float) -> None:
+    figures = pd.DataFrame(
+        [dict.fromkeys(FIGURES, 1.0) | {"tensor_fp64_peak_op_per_s": peak, "fp64_lanes_per_sm": 64.0}]
+    )
+    figures = figures.assign(sm_clock_hz=1 / 64)
+    table = pd.DataFrame([{"inst_tensor_warp": 0.0} | DOUBLE_TILES])
+    assert useful_times(table, figures)["fp64"][0] == pytest.approx(part * 6400 / 64 * 1e3 / 1e3)
+
+
 @pytest.mark.parametrize(("checks", "part"), [(0.0, 1.0), (10.0, 0.5), (np.nan, 1.0)])
 def test_the_check_of_a_division_is_no_useful_work_of_its_unit(checks: float, part: float) -> None:
     divided = {
