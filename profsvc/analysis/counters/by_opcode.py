@@ -14,6 +14,7 @@ EXTRA, LOOKUP, LOOKUP_COUNTER = "extra_wavefronts", "lookup_wavefronts", "shared
 # stays multiplies with its reciprocal and compares the remainder, one of 64 bits converts the reciprocal back.
 FORMS = {
     "inst_unpack_half_thread": ("HADD2.F32", THREADS),
+    "inst_round_double_thread": ("F2F.F32.F64", THREADS),
     "inst_multiply_high_thread": ("IMAD.HI.U32", THREADS),
     "inst_compare_unsigned_thread": ("ISETP.GE.U32", THREADS),
     "inst_f2i_long_thread": ("F2I.U64", THREADS),

@@ -36,6 +36,8 @@ FAST_DIVISION_LENGTH = 2.0
 # Arithmetic of an accurate function for each reduction of its argument, and the moves, selects and branches of an
 # accurate sine for each of them.
 FUNCTION_LENGTH, FUNCTION_OTHERS = 18.0, 0.4
+# A power of doubles, the longest of their functions, has fewer instructions of double precision than this.
+LONGEST_DOUBLE_FUNCTION = 100.0
 XU_WARPS_PER_CYCLE = 0.5
 # Hits of L2 below this share are those of instructions and constants.
 MIN_RETURNS = 0.01
@@ -86,8 +88,14 @@ def needless_conversions(c: Counts) -> Array:
 
 @np.errstate(all="ignore")
 def double_by_accident(c: Counts) -> Array:
-    """Share of the FP64 instructions whose operands and results are single precision, converted at each use."""
-    return np.clip(np.nan_to_num(needless_conversions(c) / instructions_of_type(c, "fp64"), posinf=0.0), 0, 1)
+    """Share of the FP64 instructions whose operands and results are single precision.
+
+    They are converted at each use; or each result, of no more instructions than the longest function has, is rounded.
+    """
+    doubles = instructions_of_type(c, "fp64")
+    rounded = LONGEST_DOUBLE_FUNCTION * c["inst_round_double_thread"]
+    by_accident = np.fmax(needless_conversions(c), np.where(rounded > doubles, doubles, 0.0))
+    return np.clip(np.nan_to_num(by_accident / doubles, posinf=0.0), 0, 1)
 
 
 @np.errstate(all="ignore")
@@ -260,8 +268,12 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     """Share of the instructions of active lanes that a cheaper form of the same computation spares, by cause."""
     of, expanded = class_shares(c), expanded_share(c)
     divided = divided_share(c)
+    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
     serving = 1 + overhead_per_instruction(c)
     doubled = np.where(of["fp64"] > 0, of["bit_convert"], 0.0) * serving
+    # The same function of single precision is shorter.
+    longer = np.clip(of["fp64"] - FUNCTION_LENGTH * _share(c["inst_round_double_thread"], every), 0, None)
+    longer = np.where(np.isnan(c["inst_round_double_thread"]), 0.0, longer)
     # Reduction of the argument, selects and branches of a function belong to it as its polynomial does.
     functions = expanded * np.where(of["fp32"] > 0, of["fp32"] + of["bit_convert"] + of["bit"], 0.0)
     others = _share(of["integer"] + of["control"], of["fp32"])
@@ -269,7 +281,6 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     functions = functions * (1 + np.where(by_opcode, np.fmin(others, FUNCTION_OTHERS), others))
     # Whether the accuracy of a single reciprocal or root is needed, no counter tells. A division that checks its
     # operands differs in the last bits from the fast one, which is a reciprocal and a product.
-    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
     exact, length = _accurate_roots(c, of), ROOT_LENGTH + ROOT_CONTROL
     divisions = np.fmin(exact, _share(c["inst_divide_check_thread"], every))
     roots = (length - FAST_DIVISION_LENGTH) * divisions + POSSIBLE * length * (exact - divisions)
@@ -287,7 +298,7 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
         "local_memory": np.where(spilled, 0.0, _share(kept * serving, np.ones(len(kept)))),
         "integer_division": divided,
         "expensive_functions": functions,
-        "accidental_double": doubled * double_by_accident(c),
+        "accidental_double": (doubled + longer) * double_by_accident(c),
         "type_conversions": converted,
         "narrow_accesses": of["ldst"] * narrow_share(c) * serving,
         "barriers": (barriers + exchanged * c["shared_load_inst_warp"]) / c["inst_executed_warp"] * serving,

@@ -44,6 +44,17 @@ def test_double_precision_is_an_accident_where_each_result_is_converted() -> Non
     assert double_by_accident(counts(inst_fp64_thread=0.0, inst_bit_convert_thread=80.0)) == 0
 
 
+def test_functions_of_doubles_whose_results_are_rounded_are_by_accident() -> None:
+    function = {"inst_fp64_thread": 90.0, "inst_fp32_thread": 10.0, "inst_executed_warp": 1e3}
+    rounded = counts(**function, inst_round_double_thread=1.0)
+    assert double_by_accident(rounded) == 1
+    assert avoidable_instructions(rounded)["accidental_double"] == pytest.approx(0.9 - 0.18)
+    for results in (0.0, 0.5, float("nan")):
+        other = counts(**function, inst_round_double_thread=results)
+        assert double_by_accident(other) == 0
+        assert avoidable_instructions(other)["accidental_double"] == 0
+
+
 def test_conversions_that_are_not_counted_are_what_special_functions_leave_of_their_unit() -> None:
     counted = {"flop_count_dp_mul": 32e3, "flop_count_dp_fma": 32e3, "flop_count_sp_add": 4e3}
     unit = {"pipe_xu_elapsed_fraction": 0.9, "sm_elapsed_cycles_sum": 4e3}
