@@ -131,6 +131,8 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, grace_seconds: float) -> None:
         """Set how long running requests may take after the signal to stop."""
         super().__init__(config)
+        self.stop = threading.Event()
+        """Set by a signal that came before this server listened to signals."""
         self._grace_seconds = grace_seconds
         self._forced_exit: threading.Timer | None = None
 
@@ -143,6 +145,11 @@ class Server(uvicorn.Server):
         last.daemon = True
         last.start()
         self._forced_exit = self._forced_exit or last
+
+    async def main_loop(self) -> None:
+        """Serve until a signal, unless one came while the server was starting."""
+        self.should_exit = self.should_exit or self.stop.is_set()
+        await super().main_loop()
 
     def cancel_forced_exit(self) -> None:
         """Cancel the forced exit, because all running work is done."""
@@ -201,14 +208,16 @@ def serve(
     limits: Limits,
     say: Callable[[str], None] = print,
     read_url: str = "",
+    stop: threading.Event | None = None,
 ) -> None:
-    """Serve until interrupted; running uploads are finished first."""
+    """Serve until interrupted, or until ``stop`` is set before that; running uploads are finished first."""
     state = app_state_for(engine, files, endpoint, limits, read_url)
     connections = max_connections()
     with listening_socket(endpoint.host, endpoint.port) as line:
         say("\n".join(startup_lines(state, endpoint, line.getsockname()[1])))
         log_to_stderr()
         server = server_for(state, endpoint, connections)
+        server.stop = stop or server.stop
         try:
             server.run(sockets=[line])
         except KeyboardInterrupt:

@@ -118,9 +118,11 @@ class Workers:
         self._stop = threading.Event()
         self._restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
 
-    def run(self) -> None:
-        """Serve until a signal; a process that ended is replaced."""
+    def run(self, stop: threading.Event | None = None) -> None:
+        """Serve until a signal, also one that set ``stop`` before; a process that ended is replaced."""
         with self._signals(), _metrics_folder(self._work.shared.folder):
+            if stop is not None and stop.is_set():
+                return
             try:
                 for place in range(self._count):
                     self._start(place)
@@ -203,8 +205,12 @@ def serve(
     say: Callable[[str], None] = print,
     workers: int = 2,
     read_url: str = "",
+    stop: threading.Event | None = None,
 ) -> None:
-    """Serve with several processes until interrupted; running uploads are finished first."""
+    """Serve with several processes until interrupted, or until ``stop`` is set before they start.
+
+    Running uploads are finished first.
+    """
     state = app_state_for(engine, files, endpoint, limits, read_url)
     options = {name: getattr(state, name) for name in ("hosts", "any_address", "is_public", "root_path", "read_url")}
     url, connections = engine.url.render_as_string(hide_password=False), max_connections() // workers
@@ -215,5 +221,5 @@ def serve(
         say("\n".join(startup_lines(state, endpoint, line.getsockname()[1])))
         log_to_stderr()
         work = Work(url, files, options, endpoint, connections, Shared(Path(folder), workers), limits)
-        Workers(work, line, workers).run()
+        Workers(work, line, workers).run(stop)
     say("stopped")

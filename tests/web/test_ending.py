@@ -31,6 +31,30 @@ files = store.blob_store_of(engine)
 server.serve(engine, files, server.Endpoint(port=0), limits, lambda words: print(words, flush=True))
 """
 
+# A service that is told to stop while it starts, before its server listens to signals.
+TOLD_EARLY = """
+import os, runpy, signal, sys
+from profsvc.web import server, workers
+def after_a_signal(work):
+    def told(*given):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return work(*given)
+    return told
+server.server_for = after_a_signal(server.server_for)
+workers.Workers.run = after_a_signal(workers.Workers.run)
+sys.argv = ["profsvc", "--store", sys.argv[1], "serve", "--port", "0", *sys.argv[2:]]
+runpy.run_module("profsvc", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_signal_while_the_service_starts_is_not_lost(tmp_path, workers):
+    command = [sys.executable, "-c", TOLD_EARLY, str(tmp_path / "s.sqlite"), "--workers", workers]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert " at http://127.0.0.1:" in done.stderr
+
 
 @pytest.mark.parametrize(
     "signals", [[signal.SIGTERM], [signal.SIGTERM, signal.SIGTERM], [signal.SIGINT, signal.SIGINT]]

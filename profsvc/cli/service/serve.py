@@ -70,12 +70,12 @@ def serve(
     schedules = (
         nullcontext() if no_schedule else load_scheduler().running(engine, files, load_channels(), print_message)
     )
-    with stop_on_signal(), schedules:  # a signal to the service must not end the process while a job is running
+    with stop_on_signal() as stop, schedules:  # a signal to the service must not end the process while a job is running
         limits = service.Limits.from_settings()
         if workers > 1:
-            several.serve(engine, files, place, limits, print_message, workers, read_store(context))
+            several.serve(engine, files, place, limits, print_message, workers, read_store(context), stop)
         else:
-            service.serve(engine, files, place, limits, print_message, read_store(context))
+            service.serve(engine, files, place, limits, print_message, read_store(context), stop)
 
 
 def register(app: Group) -> None:
