@@ -7,7 +7,8 @@ from typing import NamedTuple
 from profsvc.errors import InputError, UsageError
 
 FIELDS = ("%H", "%an", "%aI", "%s")
-SEPARATOR = "\x1f"
+SEPARATOR = "%x00"
+"""No name and no subject can contain it."""
 MAX_COMMITS = 100_000
 
 
@@ -33,11 +34,13 @@ def commits_between(repository: Path, good: str, bad: str) -> list[Commit]:
         raise UsageError(f"{first[:12]} (before the change) is no ancestor of {last[:12]} (after it) in {repository}; "
                          "give the commits with --good and --bad")  # fmt: skip
     form = f"--format={SEPARATOR.join(FIELDS)}"
-    done = _git(repository, "log", "--first-parent", f"--max-count={MAX_COMMITS}", "-z", form, f"{first}..{last}")
+    shape = ("--first-parent", "--no-show-signature", "--encoding=UTF-8", f"--max-count={MAX_COMMITS}", "-z", form)
+    done = _git(repository, "log", *shape, f"{first}..{last}")
     if done.returncode:
         raise InputError(f"{repository}: git log failed: {_words(done.stderr)}")
-    rows = [row.split(SEPARATOR) for row in done.stdout.decode("utf-8", "backslashreplace").split("\0") if row]
-    return [Commit(*row) for row in reversed(rows)]
+    cells = done.stdout.decode("utf-8", "backslashreplace").split("\0")
+    rows = zip(*(cells[place :: len(FIELDS)] for place in range(len(FIELDS))), strict=False)
+    return [Commit(*row) for row in rows][::-1]
 
 
 def resolve(repository: Path, commit: str) -> str:

@@ -113,6 +113,17 @@ def test_the_range_of_commits_shrinks_with_runs_in_between(found, store_file, re
     engine.dispose()
 
 
+def test_names_and_subjects_are_as_git_has_them(tmp_path):
+    git(tmp_path, "init", "-q")
+    authors = ["first", "Zo\u00eb \u00dcnal", "sep\x1fname", "tab\tname", "\u540d\u524d"]
+    for author in authors:
+        git(tmp_path, "commit", "-q", "--allow-empty", f"--author={author} <a@b.c>", "-m", f"a\x1f{author}\x1b[1m")
+    git(tmp_path, "config", "i18n.logOutputEncoding", "latin1")
+    found = commits_between(tmp_path, "HEAD~4", "HEAD")
+    assert [one.author for one in found] == authors[1:]
+    assert [one.subject for one in found] == [f"a\x1f{author}\x1b[1m" for author in authors[1:]]
+
+
 def test_a_search_that_was_killed_goes_on_and_finds_the_commit(found, store_file, repository, tmp_path, cli):
     folder, hashes = repository
     told = cli("bisect", found["finding_id"], "--repo", folder)

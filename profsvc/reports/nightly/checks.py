@@ -1,5 +1,6 @@
 """A nightly report for build servers: JUnit XML, and the annotations of GitHub's workflow commands."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
@@ -11,6 +12,8 @@ from profsvc.reports.rows import visible
 Row = Mapping[str, Any]
 ERROR, WARNING, NOTICE = "error", "warning", "notice"
 SUITE = "profsvc nightly"
+MAX_ANNOTATIONS = 10
+"""Annotations of each level that GitHub shows of one step; it drops those after them."""
 
 
 def _checks(document: Row) -> Iterator[tuple[str, str, str, list[str]]]:
@@ -43,7 +46,8 @@ def junit(document: Row) -> str:
     failed = sum(level == ERROR for _, _, level, _, _ in cases)
     skipped = sum(level == WARNING for _, _, level, _, _ in cases)
     counts = {"tests": str(len(cases)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
-    root = ElementTree.Element("testsuites", counts)
+    # The schema that Jenkins checks files against has no skipped tests here.
+    root = ElementTree.Element("testsuites", {name: counts[name] for name in ("tests", "failures", "errors")})
     suite = ElementTree.SubElement(
         root, "testsuite", {"name": f"{SUITE} {document['night']}", "timestamp": document["begins"], **counts}
     )
@@ -62,12 +66,22 @@ def junit(document: Row) -> str:
 def github(document: Row) -> str:
     """Return a report as annotations of a GitHub workflow, the verdict first: print it in a step.
 
-    New regressions are errors; what is only suspected, and what is still open, are warnings.
+    New regressions are errors; what is only suspected, and what is still open, are warnings. Where there are more of a
+    level than GitHub shows of one step, the last of them counts the rest.
     """
     checks = list(_checks(document))
     worst = next((level for level in (ERROR, WARNING) if any(one[0] == level for one in checks)), NOTICE)
-    lines = [_command(worst, f"{SUITE} {document['night']}", [str(document["one_line"])])]
-    lines += [_command(level, name, [said, *more]) for level, name, said, more in checks]
+    title = f"{SUITE} {document['night']}"
+    made = [(worst, _command(worst, title, [str(document["one_line"])]))]
+    made += [(level, _command(level, name, [said, *more])) for level, name, said, more in checks]
+    of_level, lines, seen = Counter(level for level, _ in made), list[str](), Counter[str]()
+    for level, line in made:
+        seen[level] += 1
+        if of_level[level] <= MAX_ANNOTATIONS or seen[level] < MAX_ANNOTATIONS:
+            lines.append(line)
+        elif seen[level] == MAX_ANNOTATIONS:
+            rest = of_level[level] - MAX_ANNOTATIONS + 1
+            lines.append(_command(level, title, [f"and {rest} more: profsvc findings list"]))
     return "\n".join(lines) + "\n"
 
 
