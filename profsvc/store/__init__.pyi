@@ -86,7 +86,6 @@ from .queries.antipatterns import (
     lost_of_kernels as lost_of_kernels,
     saved_by_cause as saved_by_cause,
 )
-
 from .queries.frames import (
     characterizations as characterizations,
     counters as counters,

@@ -12,16 +12,13 @@ from profsvc.analysis.causes.time_budget import (
     share_of,
 )
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.avoidable_work import (
-    POSSIBLE,
-    conversions,
+from profsvc.analysis.potential.access_patterns import (
     has_listed_places,
     narrow_share,
-    repeated_steps,
-    special_unit_warps,
     unrelated_places,
     unused_of_l2_loads,
 )
+from profsvc.analysis.potential.avoidable_work import POSSIBLE, conversions, repeated_steps, special_unit_warps
 from profsvc.analysis.potential.latency import HITS, LATENCIES, unloaded_latency
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices, repeated_share
 from profsvc.analysis.potential.repeated_loads import evicted_share, read_again, reloaded_share

@@ -7,11 +7,8 @@ from numpy.typing import NDArray
 from profsvc.analysis.causes import IDEAL_TIME_ERROR, MEASURED_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.avoidable_work import (
-    class_shares,
-    has_listed_places,
-    unused_of_l2_loads,
-)
+from profsvc.analysis.potential.access_patterns import has_listed_places, unused_of_l2_loads
+from profsvc.analysis.potential.avoidable_work import class_shares
 from profsvc.analysis.potential.repeated_loads import evicted_share, read_again
 from profsvc.formulas.performance.lost_time import saving_interval
 from profsvc.specs.causes import causes, least_shares

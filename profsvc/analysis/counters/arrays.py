@@ -16,6 +16,16 @@ def or_else(values: Array, otherwise: Array | float) -> Array:
     return np.where(np.isnan(values), otherwise, values)
 
 
+@np.errstate(all="ignore")
+def counted_share(part: Array, whole: Array) -> Array:
+    """Return part / whole in [0, 1], 0 where either is unknown or nothing was counted.
+
+    >>> counted_share(np.array([1.0, 1.0, np.nan]), np.array([4.0, 0.0, 2.0]))
+    array([0.25, 0.  , 0.  ])
+    """
+    return np.clip(np.nan_to_num(part / whole, posinf=0.0, neginf=0.0), 0, 1)
+
+
 class Counts:
     """The counters of launches as float64 arrays; what is absent, negative or infinite reads as NaN.
 

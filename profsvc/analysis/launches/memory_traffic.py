@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.avoidable_work import local_bytes
+from profsvc.analysis.potential.access_patterns import local_bytes
 from profsvc.analysis.potential.useful_time import has_copies_without_size
 
 Array = NDArray[np.float64]

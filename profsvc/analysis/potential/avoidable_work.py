@@ -1,19 +1,18 @@
 """What of the counted work a better version of the same algorithm does not do, although its results are used.
 
-Conversions, expanded functions, double precision that no value needs, and values that are loaded again. What only
-another algorithm could avoid stays: sectors of accesses to unrelated places.
+Conversions, expanded functions, double precision that no value needs, overhead and needless barriers. What accesses
+of memory waste is in `profsvc.analysis.potential.access_patterns`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.counters.arrays import Counts, counted_share
+from profsvc.analysis.potential.access_patterns import narrow_share
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
-from profsvc.formulas.performance.avoidable_work import excess_conversions, expanded_arithmetic, single_sector_share
+from profsvc.formulas.performance.avoidable_work import excess_conversions, expanded_arithmetic
 
 Array = NDArray[np.float64]
-SECTOR_BYTES = 32
-SECTORS_PER_LINE = 4
 # A division of integers is 18 instructions or more, of which three, two conversions and a reciprocal, are on the
 # special function unit, which takes a warp in two cycles; twelve or more are integer instructions.
 DIVISION_LENGTH = 6.0
@@ -39,16 +38,10 @@ FUNCTION_LENGTH, FUNCTION_OTHERS = 18.0, 0.4
 # A power of doubles, the longest of their functions, has fewer instructions of double precision than this.
 LONGEST_DOUBLE_FUNCTION = 100.0
 XU_WARPS_PER_CYCLE = 0.5
-# Hits of L2 below this share are those of instructions and constants.
-MIN_RETURNS = 0.01
 # Steps between barriers that are shorter than this are too short: what passes from one to the next, at most so many
 # accesses of shared memory for each barrier, could stay in registers or pass by shuffles. The barriers after a tile was
 # filled and before it is filled again are needed.
 SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
-# 32 lanes at random places of shared memory take 3.5 passes, one for nine of them.
-PLACES_PER_WAVEFRONT = 9.0
-# Half of the loads are of the indices, and each load takes less than three integer instructions.
-MOST_GATHERS, MOST_INTEGERS_PER_LISTED_PLACE = 0.55, 3.0
 POSSIBLE = 0.5
 """Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 
@@ -206,7 +199,7 @@ def divided_share(c: Counts) -> Array:
     every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
     whole, long, prepared = integer_divisions(c), *_long_and_prepared_divisions(c)
     spared = 3 * DIVISION_LENGTH * (whole - long) + LONG_DIVISION_LENGTH * long + PREPARED_DIVISION_LENGTH * prepared
-    return np.where(every > 0, _share(spared, every), share)
+    return np.where(every > 0, counted_share(spared, every), share)
 
 
 @np.errstate(all="ignore")
@@ -232,12 +225,7 @@ def class_shares(c: Counts) -> dict[str, Array]:
     """Share of the instructions of all threads that each class of `THREAD_CLASSES` has; 0 where none was counted."""
     counts = {name: np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES}
     every = np.asarray(sum(counts.values()))
-    return {name: _share(count, every) for name, count in counts.items()}
-
-
-def _share(part: Array, whole: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.clip(np.nan_to_num(part / whole, posinf=0.0, neginf=0.0), 0, 1)
+    return {name: counted_share(count, every) for name, count in counts.items()}
 
 
 def overhead_per_instruction(c: Counts) -> Array:
@@ -255,10 +243,12 @@ def _accurate_roots(c: Counts, of: dict[str, Array]) -> Array:
     Each has a slow path, and an instruction before it sets where the lanes of a warp meet again (BSSY).
     """
     every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
-    special = _share(_special_functions(c) - integer_divisions(c), every)
+    special = counted_share(_special_functions(c) - integer_divisions(c), every)
     # The arithmetic of other functions is not theirs.
     arithmetic = np.clip(of["fp32"] * (1 - expanded_share(c)) - special, 0, None)
-    met = np.where(np.isnan(c["inst_bssy_thread"]), of["control"] / ROOT_CONTROL, _share(c["inst_bssy_thread"], every))
+    met = np.where(
+        np.isnan(c["inst_bssy_thread"]), of["control"] / ROOT_CONTROL, counted_share(c["inst_bssy_thread"], every)
+    )
     parts = (special, met, arithmetic / (ROOT_LENGTH - 1))
     return np.asarray(np.fmin.reduce(parts), dtype=np.float64)
 
@@ -272,30 +262,30 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     serving = 1 + overhead_per_instruction(c)
     doubled = np.where(of["fp64"] > 0, of["bit_convert"], 0.0) * serving
     # The same function of single precision is shorter.
-    longer = np.clip(of["fp64"] - FUNCTION_LENGTH * _share(c["inst_round_double_thread"], every), 0, None)
+    longer = np.clip(of["fp64"] - FUNCTION_LENGTH * counted_share(c["inst_round_double_thread"], every), 0, None)
     longer = np.where(np.isnan(c["inst_round_double_thread"]), 0.0, longer)
     # Reduction of the argument, selects and branches of a function belong to it as its polynomial does.
     functions = expanded * np.where(of["fp32"] > 0, of["fp32"] + of["bit_convert"] + of["bit"], 0.0)
-    others = _share(of["integer"] + of["control"], of["fp32"])
+    others = counted_share(of["integer"] + of["control"], of["fp32"])
     by_opcode = ~np.isnan(c["inst_mufu_thread"])
     functions = functions * (1 + np.where(by_opcode, np.fmin(others, FUNCTION_OTHERS), others))
     # Whether the accuracy of a single reciprocal or root is needed, no counter tells. A division that checks its
     # operands differs in the last bits from the fast one, which is a reciprocal and a product.
     exact, length = _accurate_roots(c, of), ROOT_LENGTH + ROOT_CONTROL
-    divisions = np.fmin(exact, _share(c["inst_divide_check_thread"], every))
+    divisions = np.fmin(exact, counted_share(c["inst_divide_check_thread"], every))
     roots = (length - FAST_DIVISION_LENGTH) * divisions + POSSIBLE * length * (exact - divisions)
     functions = np.fmin(np.where(by_opcode, functions + roots, np.fmax(functions, roots)), 1 - divided)
     # Conversions beyond one for each value in memory, in kernels where no function nor double precision needs them.
-    again = _share(needless_conversions(c), conversions(c))
+    again = counted_share(needless_conversions(c), conversions(c))
     # The loop and the addresses around a conversion stay when it goes.
-    converted = (of["bit_convert"] + _share(_unpacked(c), every)) * again * (1 - expanded) * (of["fp64"] == 0)
+    converted = (of["bit_convert"] + counted_share(_unpacked(c), every)) * again * (1 - expanded) * (of["fp64"] == 0)
     # Values that no register held; an index that is not known takes as many addresses as others do.
     kept = c.total("local_load_inst_warp", "local_store_inst_warp") / c["inst_executed_warp"]
     spilled = np.nan_to_num(c["register_spill_inst_warp"]) > 0
     barriers, exchanged = short_steps(c)
     shares = {
-        "register_spills": np.where(spilled, _share(kept, np.ones(len(kept))), 0.0),
-        "local_memory": np.where(spilled, 0.0, _share(kept * serving, np.ones(len(kept)))),
+        "register_spills": np.where(spilled, counted_share(kept, np.ones(len(kept))), 0.0),
+        "local_memory": np.where(spilled, 0.0, counted_share(kept * serving, np.ones(len(kept)))),
         "integer_division": divided,
         "expensive_functions": functions,
         "accidental_double": (doubled + longer) * double_by_accident(c),
@@ -322,81 +312,4 @@ def short_steps(c: Counts) -> tuple[Array, Array]:
     barriers = np.nan_to_num(c["barrier_inst_warp"])
     short = repeated_steps(c) * np.fmin(np.nan_to_num(SHORT_STEP * barriers / c["inst_executed_warp"]), 1.0)
     accesses = c.total("shared_load_inst_warp", "shared_store_inst_warp")
-    return short * barriers, short * _share(MOST_EXCHANGED * barriers, accesses)
-
-
-@np.errstate(all="ignore")
-def lookup_wavefronts(c: Counts) -> Array:
-    """Wavefronts of lookups at random places: of tables in constant memory, were they in shared memory, and of those.
-
-    Of the latter those beyond the wavefronts of adjacent data.
-    """
-    diverged = np.clip(np.nan_to_num(c["constant_idc_requests"] - c["constant_ldc_inst_warp"]), 0, None)
-    return np.asarray(diverged / PLACES_PER_WAVEFRONT + np.nan_to_num(c["shared_lookup_wavefronts"]), dtype=np.float64)
-
-
-@np.errstate(all="ignore")
-def narrow_share(c: Counts) -> Array:
-    """Share of the memory instructions that words would spare accesses of 8 and 16 bits; 0 where not counted."""
-    words = [c[f"memory_inst_{bits}bit_warp"] for bits in (8, 16, 32, 64, 128)]
-    return _share(0.75 * words[0] + 0.5 * words[1], np.nansum(words, axis=0))
-
-
-@np.errstate(all="ignore")
-def unrelated_places(c: Counts) -> Array:
-    """Share of the sectors of loads that hold one value that is wanted, and none that other lanes want.
-
-    L1 asks L2 for them one at a time. If DRAM brought just the bytes that were requested, each once, then the sectors
-    that L2 sent again hold values that belong together, as the columns of a matrix do.
-    """
-    stored = np.nan_to_num(c["global_store_sectors"])
-    rows = np.fmin(stored, np.nan_to_num(c["global_store_bytes_requested"]) / SECTOR_BYTES)
-    # Stores of whole rows fill their lines; what others scatter looks like what the loads gather.
-    requests = np.clip(c["l2_tex_requests"] - rows / SECTORS_PER_LINE, 0, None)
-    sectors = c["l2_tex_read_sectors"] + stored - rows
-    # Whole rows among the loads, four sectors for each request, are read once; the rest of the bytes is of the others.
-    whole = SECTOR_BYTES * c["l2_tex_read_sectors"] * np.clip(4 / 3 * (1 - requests / sectors), 0, 1)
-    asked, brought = (np.clip(c[name] - whole, 0, None) for name in ("global_load_bytes_requested", "dram_read_bytes"))
-    used_once = np.nan_to_num(np.fmin(asked, brought) / np.fmax(asked, brought))
-    # Places that follow from the indices of threads lie in a layout, which can be another.
-    regular = np.nan_to_num(c["global_load_regular_excess_fraction"])
-    return single_sector_share(sectors, requests) * (1 - used_once) * (1 - regular)
-
-
-@np.errstate(all="ignore")
-def gathered_from_dram(c: Counts) -> Array:
-    """Share of the bytes that DRAM brought for loads of unrelated places.
-
-    Sectors of a regular stride are asked for once. Where L2 finds some of them again, they are places that come back.
-    """
-    comes_back = np.nan_to_num(c["l2_read_hit_fraction"]) > MIN_RETURNS
-    local, loaded = (np.nan_to_num(c[f"{kind}_load_sectors"]) for kind in ("local", "global"))
-    gathered = comes_back & ~has_listed_places(c)
-    return np.where(gathered, unrelated_places(c) * _share(loaded, loaded + local), 0.0)
-
-
-@np.errstate(all="ignore")
-def has_listed_places(c: Counts) -> NDArray[np.bool_]:
-    """Whether places that loads gather from stand in a list, whose order is free.
-
-    For each of them an index is loaded, in rows, and multiplied and added to an address; a place that is computed, as
-    by a hash function, takes more integer instructions or no load.
-    """
-    loads = np.nan_to_num(c["global_load_inst_warp"])
-    gathers = (c["global_load_sectors_per_request"] - SECTORS_PER_LINE) / (32 - SECTORS_PER_LINE)
-    integers = c["inst_integer_thread"] / (32 * loads)
-    return np.asarray((gathers < MOST_GATHERS) & (integers < MOST_INTEGERS_PER_LISTED_PLACE), dtype=np.bool_)
-
-
-@np.errstate(all="ignore")
-def unused_of_l2_loads(c: Counts) -> Array:
-    """Share of the bytes that L2 sent to L1 which neither a load requested nor local memory holds."""
-    sent = SECTOR_BYTES * c["l2_tex_read_sectors"] - np.nan_to_num(local_bytes(c)[0])
-    return np.clip(np.nan_to_num(1 - c["global_load_bytes_requested"] / sent), 0, 1)
-
-
-@np.errstate(all="ignore")
-def local_bytes(c: Counts) -> tuple[Array, Array]:
-    """Bytes of local memory that loads brought from L2 and that stores may have sent there; NaN where not counted."""
-    missed = 1 - np.clip(np.nan_to_num(c["local_load_l1_hit_fraction"]), 0, 1)
-    return SECTOR_BYTES * c["local_load_sectors"] * missed, SECTOR_BYTES * c["local_store_sectors"]
+    return short * barriers, short * counted_share(MOST_EXCHANGED * barriers, accesses)

@@ -10,6 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.potential.access_patterns import (
+    gathered_from_dram,
+    local_bytes,
+    lookup_wavefronts,
+    narrow_share,
+    unrelated_places,
+    unused_of_l2_loads,
+)
 from profsvc.analysis.potential.avoidable_work import (
     avoidable_instructions,
     class_shares,
@@ -17,17 +25,11 @@ from profsvc.analysis.potential.avoidable_work import (
     double_by_accident,
     expanded_share,
     functions_of_polynomials,
-    gathered_from_dram,
     integer_divisions,
-    local_bytes,
-    lookup_wavefronts,
-    narrow_share,
     needless_conversions,
     overhead_per_instruction,
     short_steps,
     spared_checks,
-    unrelated_places,
-    unused_of_l2_loads,
 )
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_doubles, multiplies_matrices
 from profsvc.analysis.potential.repeated_loads import read_again

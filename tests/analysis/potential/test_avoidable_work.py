@@ -11,21 +11,12 @@ from profsvc.analysis.potential.avoidable_work import (
     double_by_accident,
     expanded_share,
     functions_of_polynomials,
-    has_listed_places,
     integer_divisions,
-    lookup_wavefronts,
     needless_conversions,
     repeated_steps,
     short_steps,
     spared_checks,
-    unrelated_places,
-    unused_of_l2_loads,
 )
-
-GATHER = {
-    "l2_tex_read_sectors": 1.1e6, "l2_tex_requests": 1.0e6, "global_load_bytes_requested": 4e6,
-    "dram_read_bytes": 0.4e6, "global_store_sectors": 0.0, "global_store_bytes_requested": 0.0,
-}  # fmt: skip
 
 
 def counts(**values: float) -> Counts:
@@ -144,19 +135,6 @@ def test_special_functions_without_arithmetic_are_divisions() -> None:
     assert divided_share(counts(**divisions, inst_fp32_thread=32 * 30.0)) == 0
 
 
-def test_a_gather_takes_sectors_one_at_a_time_and_a_stride_does_not() -> None:
-    assert unrelated_places(counts(**GATHER)) > 0.8
-    assert unrelated_places(counts(**GATHER | {"l2_tex_requests": 0.4e6})) == 0
-    # Columns: sectors come one at a time, but DRAM brings each byte once.
-    assert unrelated_places(counts(**GATHER | {"dram_read_bytes": 4e6, "l2_tex_requests": 1.1e6})) == 0
-
-
-def test_what_l2_sent_and_nobody_asked_for() -> None:
-    assert unused_of_l2_loads(counts(**GATHER)) == pytest.approx(1 - 4 / 35.2)
-    local = {"local_load_sectors": 0.5e6, "local_load_l1_hit_fraction": 0.0}
-    assert unused_of_l2_loads(counts(**GATHER, **local)) == pytest.approx(1 - 4 / 19.2)
-
-
 STEPS = {"warps_launched": 10.0, "inst_executed_warp": 8e3, "shared_load_inst_warp": 2e3, "shared_store_inst_warp": 1e3}
 
 
@@ -191,21 +169,6 @@ def test_a_power_of_each_loaded_value_is_a_function() -> None:
              "inst_pipe_xu_warp": 1.0, "inst_i2f_thread": 0.0}  # fmt: skip
     assert expanded_share(counts(**powers, **other)) > 0.5
     assert expanded_share(counts(**powers | {"inst_frnd_thread": 0.0}, **other)) == 0
-
-
-@pytest.mark.parametrize(("sectors", "integers", "listed"), [(18.0, 1.5, True), (32.0, 1.5, False), (18.0, 5.0, False)])
-def test_places_of_a_list_take_an_index_and_little_arithmetic(sectors: float, integers: float, listed: bool) -> None:
-    loads = counts(
-        global_load_inst_warp=10.0, global_load_sectors_per_request=sectors, inst_integer_thread=320 * integers
-    )
-    assert has_listed_places(loads) == listed
-    assert not has_listed_places(counts())
-
-
-def test_a_table_of_constants_needs_a_wavefront_for_nine_places() -> None:
-    assert lookup_wavefronts(counts(constant_idc_requests=100.0, constant_ldc_inst_warp=10.0)) == pytest.approx(10)
-    assert lookup_wavefronts(counts(constant_idc_requests=100.0)) == 0, "all may be of one place"
-    assert lookup_wavefronts(counts(shared_lookup_wavefronts=7.0)) == 7
 
 
 def test_all_of_a_checked_division_but_a_reciprocal_and_a_product_is_avoidable() -> None:
