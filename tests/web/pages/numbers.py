@@ -60,7 +60,7 @@ class Numbers(HTMLParser):
                 break
 
     def handle_endtag(self, tag: str) -> None:
-        while self._open:
+        while self._open and tag not in VOID:
             one = self._open.pop()
             self._judge(one)
             if one.tag == tag:
@@ -79,6 +79,8 @@ class Numbers(HTMLParser):
             self.explained.append(one.known["href"])
             if any(inner.tag == "th" for inner in self._open):
                 next(inner for inner in self._open if inner.tag == "th").known["data-explain"] = ""
+        elif self._is_in("documentation"):  # the text around a table says what its numbers are
+            return
         elif one.tag == "td":
             head, is_led = self._heads[self._cell] if self._cell < len(self._heads) else ("", False)
             self._cell += 1
