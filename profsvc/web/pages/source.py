@@ -35,7 +35,7 @@ def _number(name: str, title: str, kind: str = "number") -> Column:
 
 COLUMNS = (
     _number("samples_fraction", "samples", "part"),
-    Column("time_fraction", "time caused", "part"),
+    Column("time_fraction", "time caused", "part", "figure.time_caused"),
     Column("main_stall", "stall reason"),
     Column("place", "line"),
     Column("text", "source and SASS", "name", width=160),
