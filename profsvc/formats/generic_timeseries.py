@@ -67,7 +67,7 @@ _OTHER_FORMATS = re.compile(
     r"|display_[a-z]+|vbios_version|accounting|persistence_mode|mig)\.[\w.]+(?: \[.*\])?"
     r"|GPUId|TimeStampUs|gpuIndex|Entity|Field(?:Id)?|pstate|gpu_?uuid|uuid|X_Value|Laptime.*|Kernel ?Name"
     r"|correlation_?id|(?:gpu|cpu)[0-9]+_energy|Start \(ns\)|Duration.*|Calls|Instances|Time ?\(%\)"
-    r"|quantity|Store No\.?",
+    r"|quantity|Store No\.?|process_name|used_(?:gpu_)?memory.*",
     re.IGNORECASE,
 )
 # The output of a program under a profiler is not a log.

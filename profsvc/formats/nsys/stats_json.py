@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.nsys.layouts import Layout, layout_of, report_named_by
+from profsvc.formats.nsys.layouts import Layout, layout_of, report_named_by, unsupported_report
 from profsvc.formats.nsys.report_rows import ReportReader
 from profsvc.formats.parsing.embedded_tables import LineAccount
 from profsvc.formats.parsing.head import head_lines, head_text
@@ -20,6 +20,8 @@ from profsvc.tables import Batch
 NAME = "nsys-json"
 
 MAX_REPORT_NAMES = 1000
+# A row of a known report has a key that contains one of these.
+_WORDS = ('"Total', '"Start', "Proj", "QCount", "Migration Size", "CPU Page Faults", "NVTX Range")
 _JSON_LINE = re.compile(r"\s*(?:\[(?![0-9])|[]{}\",])")
 
 
@@ -61,15 +63,15 @@ def _objects(json: Json) -> Iterator[tuple[int, object]]:
 
 
 def sniff(head: bytes) -> bool:
-    """Return whether the first list in ``head`` holds a row of a supported report."""
+    """Return whether the first list in ``head`` holds a row of a known report."""
     text = head_text(head)
-    if '"Total' not in text and '"Start' not in text:
+    if not any(word in text for word in _WORDS):
         return False
     try:
         _, first = next(_objects(Json(iter(_JsonText(line + "\n" for line in head_lines(head))))), (0, None))
     except (TruncatedJsonError, BrokenInputError):
         return False
-    return isinstance(first, dict) and layout_of(list(first)) is not None
+    return isinstance(first, dict) and bool(layout_of(list(first)) or unsupported_report(list(first)))
 
 
 class _ObjectReader:
@@ -78,6 +80,7 @@ class _ObjectReader:
     def __init__(self) -> None:
         self.reports = ReportReader(NumberFormat())
         self.layouts: dict[tuple[str, ...], Layout | None] = {}
+        self.unsupported: str | None = None
 
     def add(self, values: object, first: int, report: str) -> str:
         """Add an object; return whether it is stored or skipped. Raise `ValueError` if it is not a row."""
@@ -90,6 +93,7 @@ class _ObjectReader:
                 self.reports.begin(layout, first)
         layout = self.layouts[columns]
         if layout is None:
+            self.unsupported = self.unsupported or unsupported_report(list(columns))
             self.reports.others[report or ", ".join(columns)[:80]] = None
             return SKIP
         self.reports.take(Record(ROW, first, 1, "", cells), layout)
@@ -116,4 +120,6 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
             record = Record(REJECT, first, 0, "", [], "the file ends inside a list")
             account.span(REJECT, first, pieces.count, record)
         account.finish(pieces.count)
+        if rows.unsupported and not rows.reports.reports:
+            raise BrokenInputError(rows.unsupported)
         yield rows.reports.last(text.encoding, said)

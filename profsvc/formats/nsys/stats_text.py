@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
 
-from profsvc.formats.nsys.layouts import Layout, layout_of, report_named_by
+from profsvc.errors import BrokenInputError
+from profsvc.formats.nsys.layouts import Layout, layout_of, report_named_by, unsupported_report
 from profsvc.formats.nsys.report_rows import Records, ReportReader, number_format_of
 from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
@@ -122,16 +123,31 @@ def _records(lines: Iterable[str], scanner: _LineScanner) -> Records:
 
 
 def sniff(head: bytes) -> bool:
-    """Return whether ``head`` holds the header of a supported report."""
+    """Return whether ``head`` holds the header of a known report."""
     if "--" not in head_text(head):
         return False
     lines = (line + "\n" for line in head_lines(head))
-    return any(record.kind == HEADER and layout for record, layout in _records(lines, _LineScanner()))
+    return any(
+        record.kind == HEADER and (layout or unsupported_report(record.cells))
+        for record, layout in _records(lines, _LineScanner())
+    )
+
+
+def _why_nothing_is_read(records: Records) -> str | None:
+    """Return why no report of a file is supported; None if it has a supported or no known report."""
+    why = None
+    for record, layout in records:
+        if layout is not None:
+            return None
+        why = why or (unsupported_report(record.cells) if record.kind == HEADER else None)
+    return why
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read the reports of a file in two passes, because the number format is known only at the end."""
     with Text(stream) as text:
+        if why := _why_nothing_is_read(_records(text.lines(), _LineScanner())):
+            raise BrokenInputError(why)
         reports = ReportReader(number_format_of(_records(text.lines(), _LineScanner())))
         scanner, cut = _LineScanner(), 0
         for record, layout in _records(text.lines(), scanner):

@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.line_blocks import SMALL_BLOCK_BYTES, lines_of, parse_ahead, split_point
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.stream import Text
@@ -24,6 +25,8 @@ BLOCK_BYTES = 3 << 19
 TOOL = "nvidia-smi"
 NO_HEADER = "the log has no header, so the quantity of the column is unknown"
 POWER_BY_DECIMALS = "the log has no header: power recognized by its two decimals; draw, average or instant is unknown"
+# Of --query-compute-apps and --query-accounted-apps.
+_PROCESS = {"pid", "process_name", "used_gpu_memory", "used_memory", "max_memory_usage"}
 # Properties that columns of any log may be named after.
 COMMON_NAMES = {"timestamp", "time", "index", "name", "count", "serial", "uuid"}
 _POWER = re.compile(r"[0-9]+\.[0-9]{2}")
@@ -43,9 +46,16 @@ def header_of(line: str) -> list[str] | None:
         return None
     cells = [cell.strip() for cell in _split(line)]
     names = [cell.split(" [")[0] for cell in cells]
+    if is_of_processes(names):
+        return cells
     known = sum(map(is_property, names)) if any(map(is_property, {*names} - COMMON_NAMES)) else 0
     # A newer driver may have properties that are not listed here, but most are listed.
     return cells if known and known * 2 >= len(cells) and names != ["timestamp"] else None
+
+
+def is_of_processes(names: Sequence[str]) -> bool:
+    """Tell whether columns with these names are of processes, not of GPUs."""
+    return "pid" in names and len(_PROCESS.intersection(names)) > 1
 
 
 def is_bare_row(line: str) -> bool:
@@ -137,6 +147,12 @@ class _Reader(LogReader):
         self.log.skip()
         if header == self.header:
             return
+        if is_of_processes([name.split(" [")[0] for name in header]):
+            raise BrokenInputError(
+                f"line {number} is the header of nvidia-smi --query-compute-apps, whose rows are single processes, not "
+                "readings of a GPU; record with: nvidia-smi --query-gpu=timestamp,index,power.draw.instant,"
+                "temperature.gpu,clocks.sm --format=csv -lms 100"
+            )
         self.flush(final=True)
         self.header, self.log.facts["layout"] = header, f"{len(header)} columns"
         self.log.begin([column_of(name) for name in header], number)
