@@ -73,6 +73,7 @@ from profsvc.formats.telemetry import (
     zeus,
 )
 from profsvc.formats.timeseries.column_mapping import NamedColumn
+from profsvc.formats.triton import proton
 from profsvc.formats.unrecognized import refuse_foreign, unrecognized_error
 from profsvc.tables import Batch, check, check_wide
 
@@ -97,6 +98,7 @@ PROFILERS = (
     *(ncu_raw, ncu_details, ncu_text, ncu_summary, ncu_session, ncu_source, ncu_report, ncu_report_lines),
     ncu_python,
     *(nvprof_csv, nvprof_text, nsys_stats, nsys_stats_text, nsys_stats_json, nsys_database, pytorch_trace),
+    proton,
     *(rocprof, rocprof_v1_database, rocpd),
 )
 SENSORS = (

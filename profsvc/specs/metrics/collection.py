@@ -15,6 +15,7 @@ _ON_EVERY_RAW_PAGE = ("device__attribute_", "launch__")
 _COLLECT_ALL = {
     "nvprof": "to collect them, run: nvprof --print-gpu-trace --metrics all",
     "rocprof": "criteria need metrics of NVIDIA's profilers",
+    "proton": "criteria need metrics of NVIDIA's profilers: ncu --set full",
 }
 _COLLECT_ALL_NCU = "to collect them, run: ncu --set full"
 MIN_NCU_CAPABILITY = (7, 0)

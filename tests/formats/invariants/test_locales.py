@@ -66,6 +66,7 @@ SHAPES = {
     "ncu_summary": Shape(fixed="Process ID|Device|CC|Invocations"),
     "ncu_text": Shape(anywhere="(?<=  )", read=True),
     "nsys_json": Shape(anywhere="(?<=: )"),
+    "proton": Shape(anywhere="(?<=: )"),
     "nsys_stats": Shape(fixed="CorrI[dD]|Pid|Tid|PID|TID", read=True),
     "nsys_text": Shape(anywhere="(?<=  )"),
     "nvidia_smi": Shape(fixed="index"),

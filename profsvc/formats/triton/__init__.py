@@ -1,0 +1,1 @@
+"""Profiles of Triton's Proton."""
