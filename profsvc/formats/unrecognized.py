@@ -9,10 +9,10 @@ from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label
 from profsvc.formats.timeseries.table_lines import separator_of, split_row
 from profsvc.formats.timeseries.time_columns import is_numeric
-from profsvc.specs.files.foreign import foreign_files
+from profsvc.specs.files.foreign import foreign_files, foreign_text
 
 MAX_SHOWN_CHARS = 100
-MAX_TABLE_LINES = 5
+MAX_TABLE_LINES, MAX_KNOWN_LINES = 5, 200
 FORMATS_HINT = "list the formats with: profsvc formats"
 BINARY_CHARS = re.compile("[\\x00-\\x08\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")  # never in a text, not even in a cut one
 UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
@@ -20,10 +20,6 @@ UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zi
 UNSUPPORTED_LOG_HINT = (
     "; for a log with a time, name its columns: --column t=time:s --column P=power:W (or by number: "
     "--column '#1=time:s')"
-)
-TURBOSTAT_HINT = (
-    "turbostat writes no time by default; record again with: turbostat --quiet --Summary --interval 1 "
-    "--enable Time_Of_Day_Seconds --show Time_Of_Day_Seconds,PkgWatt,RAMWatt,PkgTmp --out FILE"
 )
 
 
@@ -42,10 +38,15 @@ def refuse_foreign(head: bytes, name: str | None) -> None:
     for kind in foreign_files():
         if (name or "").lower().endswith(kind.ending) or (kind.begins and head.startswith(kind.begins)):
             stem = (name or "")[: -len(kind.ending)] if (name or "").lower().endswith(kind.ending) else "FILE"
-            do = shlex.quote(stem).join(re.split(r"\bFILE\b", kind.do))
+            do = _with_name(kind.do, stem)
             raise InputError(
                 f"{name or 'the file'} is {kind.what}, which only its own tool reads; export it and upload that: {do}"
             )
+
+
+def _with_name(do: str, name: str) -> str:
+    """Return what to do with the name of the file."""
+    return shlex.quote(name).join(re.split(r"\bFILE\b", do))
 
 
 def unrecognized_error(head: bytes, name: str | None) -> UnknownFormatError:
@@ -62,6 +63,8 @@ def unrecognized_error(head: bytes, name: str | None) -> UnknownFormatError:
     if "\r" in text and "\n" not in text:
         turned = f"tr '\\r' '\\n' < {shlex.quote(name or 'FILE')} | profsvc upload -"
         return UnknownFormatError(f"{file} {seen}; its lines end with carriage returns only; convert it: {turned}")
+    if kind := foreign_text(text.splitlines()[:MAX_KNOWN_LINES]):
+        return UnknownFormatError(f"{file} is {kind.what}, which is not read: {_with_name(kind.do, name or 'FILE')}")
     cut = "" if b"\n" in head else "; it has no line end, so it may be cut"
     return UnknownFormatError(f"unrecognized format: {file} {seen}; {FORMATS_HINT}{_table_hint(head, name)}{cut}")
 
@@ -69,8 +72,6 @@ def unrecognized_error(head: bytes, name: str | None) -> UnknownFormatError:
 def _table_hint(head: bytes, name: str | None) -> str:
     """Return how a table of numbers can be read; an empty text for other files."""
     lines = [line.rstrip("\r") for line in head_lines(head) if line.strip()]
-    if any("PkgWatt" in line or "Bzy_MHz" in line for line in lines[:200]):
-        return f"; {TURBOSTAT_HINT}"
     words = [line.split() for line in lines[:MAX_TABLE_LINES]]
     if words and all(is_numeric(word) for row in words for word in row) and not any("\t" in line for line in lines):
         number = "NR-1, " if len(words[0]) == 1 else ""

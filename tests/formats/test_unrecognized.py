@@ -11,7 +11,7 @@ import pytest
 from profsvc import formats
 from profsvc.errors import InputError
 from profsvc.formats.timeseries.column_mapping import read_columns
-from profsvc.specs.files.foreign import foreign_files
+from profsvc.specs.files.foreign import foreign_files, foreign_text, foreign_texts
 
 VALUES = [20.5 + n for n in range(12)]
 TABLES = {
@@ -53,10 +53,31 @@ def test_a_time_without_a_unit_is_refused_with_the_option_that_says_it(name):
     assert sum(b.lines_stored for b in formats.read(io.BytesIO(data), columns=read_columns([option]))[1]) == 9
 
 
-def test_turbostat_without_a_time_is_told_the_option_that_writes_it():
-    head = b"Core\tCPU\tAvg_MHz\tBusy%\tBzy_MHz\tPkgWatt\n-\t-\t12\t0.5\t2400\t12.3\n"
-    with pytest.raises(InputError, match="--enable Time_Of_Day_Seconds"):
-        formats.read(io.BytesIO(head))
+TEXTS = {
+    "turbostat": "Core\tCPU\tAvg_MHz\tBusy%\tBzy_MHz\tPkgWatt\n-\t-\t12\t0.5\t2400\t12.3\n",
+    "nvidia-smi for": "Tue May  7 10:00:00 2024\n+------+\n| NVIDIA-SMI 535.129.03   Driver Version: 535.129.03 |\n",
+    "rocm-smi": "\n======= ROCm System Management Interface =======\nGPU  Temp\n0    35.0c\n",
+    "key_averages": "-----  -----\n Name    Self CPU %      Self CPU    # of Calls\n-----  -----\n",
+    "Google Benchmark": '{"context": {},\n "benchmarks": [{"name": "BM_x/8", "real_time": 12.5}]}\n',
+    "NVBench": "Benchmark,Device,Device Name,Samples,GPU Time (sec)\ncopy,0,NVIDIA H200,512,1e-05\n",
+    "perf": "# started on Tue May  7\n\n     1.000123456     28.44 Joules power/energy-pkg/\n",
+    "powermetrics": "*** Sampled system activity (Tue May  7) (1002ms elapsed) ***\nGPU Power: 51 mW\n",
+    "gpustat": "node1                Tue May  7 10:00:00 2024  535.129.03\n[0] NVIDIA A100 | 31'C,   0 % |\n",
+    "nsys profile": "Generating '/tmp/nsys-report-1234.qdstrm'\nGenerated:\n    /home/u/report1.nsys-rep\n",
+    "VTune": "Computing Task\tWork Size:Global\tComputing Task:Total Time\nzeCopy\t\t0.001\n",
+}
+
+
+def test_every_known_text_is_tried():
+    assert len(TEXTS) == len(foreign_texts())
+    assert {foreign_text(text.splitlines()) for text in TEXTS.values()} == set(foreign_texts())
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_known_text_is_told_what_to_upload(name):
+    with pytest.raises(InputError, match=f"{name}.*, which is not read: ") as caught:
+        formats.read(io.BytesIO(TEXTS[name].encode()), name="a file.txt")
+    assert "FILE" not in str(caught.value).replace("--out 'a file.txt'", "")
 
 
 @pytest.mark.parametrize("kind", foreign_files(), ids=lambda kind: kind.ending)

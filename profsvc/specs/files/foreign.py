@@ -1,11 +1,13 @@
-"""Files that only their own tool can read: how to recognize them, and the command that converts them."""
+"""Files that are known and not read: how to recognize them, and what to upload instead."""
 
+import re
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
 from profsvc.specs.table_files import rows_of
 
-FILE = "foreign_files.csv"
+FILE, TEXTS_FILE = "foreign_files.csv", "foreign_texts.csv"
 
 
 class ForeignFile(NamedTuple):
@@ -26,3 +28,27 @@ def foreign_files() -> tuple[ForeignFile, ...]:
     """
     rows = rows_of(FILE, ("ending", "begins", "is", "do"))
     return tuple(ForeignFile(row["ending"], bytes.fromhex(row["begins"]), row["is"], row["do"]) for row in rows)
+
+
+class ForeignText(NamedTuple):
+    """A kind of text: the pattern of a line that only it has, what it is, what to do."""
+
+    pattern: re.Pattern[str]
+    what: str
+    do: str
+
+
+@cache
+def foreign_texts() -> tuple[ForeignText, ...]:
+    """Return all kinds of texts that are known and not read."""
+    rows = rows_of(TEXTS_FILE, ("pattern", "is", "do"))
+    return tuple(ForeignText(re.compile(row["pattern"]), row["is"], row["do"]) for row in rows)
+
+
+def foreign_text(lines: Iterable[str]) -> ForeignText | None:
+    """Return which kind of text has these lines; None if it is none that is known.
+
+    >>> foreign_text(["| NVIDIA-SMI 535.129.03   Driver Version: 535.129.03 |"]).what
+    'the table of nvidia-smi for people'
+    """
+    return next((kind for line in lines for kind in foreign_texts() if kind.pattern.search(line)), None)
