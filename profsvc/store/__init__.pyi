@@ -114,6 +114,7 @@ from .queries.kernels.history import (
     kernel_not_found as kernel_not_found,
     kernels_named as kernels_named,
     kernels_with_same_short_name as kernels_with_same_short_name,
+    means_of_kernel as means_of_kernel,
     potential_of_kernel as potential_of_kernel,
     powers_of_load as powers_of_load,
     recent_kernels as recent_kernels,

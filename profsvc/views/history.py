@@ -27,6 +27,7 @@ POINTS = (
     "launches", "files", "sensor", "window", "reason",
 )  # fmt: skip
 STEPS = ("series", "run_id", "run", "commit_id", "at", "before", "after", "change", "p", "material", "direction")
+DURATION, MEAN = "duration", "mean_duration"
 MAX_SHOWN = 5
 NEWEST = HistoryFilter()
 PATIENT_SECONDS = 600.0
@@ -57,13 +58,16 @@ def _of_criteria() -> Iterable[Quantity]:
 def quantities() -> dict[str, Quantity]:
     """Return the quantities that can be followed over runs, by name.
 
-    >>> list(quantities())[:2], quantities()["power"].unit
-    (['duration', 'potential'], 'W')
+    >>> list(quantities())[:3], quantities()["power"].unit
+    (['duration', 'mean_duration', 'potential'], 'W')
     """
     inside = "95 % interval"
     made = [
         Quantity("duration", "Duration", "ns", "duration", "v1_kernel_totals", "p50_ns",
                  "median duration of the kernel's launches in the run", "shortest launch to the 95th percentile"),
+        Quantity(MEAN, "Mean duration", "ns", "duration", "v1_kernel_summaries", "mean_ns",
+                 "time of the kernel's launches / their number, of exports with totals and no single launches",
+                 "shortest and longest launch"),
         Quantity("potential", "Potential speedup", "1", "potential", "v1_potential", "speedup",
                  "time of the kernel's launches / their ideal time", "minimum and maximum of one launch"),
         Quantity("power", "Power, corrected", "W", "power", "v1_power", "corrected_power_w",
@@ -79,7 +83,7 @@ def quantities() -> dict[str, Quantity]:
         Quantity("clock", "SM clock", "Hz", "clock", "v1_power", "mean_clock_hz",
                  "mean SM clock while the load ran", ""),
     ]  # fmt: skip
-    return {one.name: one for one in [*made[:2], *_of_criteria(), *made[2:]]}
+    return {one.name: one for one in [*made[:3], *_of_criteria(), *made[3:]]}
 
 
 @store.snapshot
@@ -87,7 +91,8 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Hi
     """Return a quantity of a kernel over the newest runs that have it, oldest first.
 
     ``points`` has one row per run and series, ``steps`` the detected changes, ``series`` their descriptions.
-    ``truncated`` means that there are older runs; ``older`` is the value of ``before`` that continues with them.
+    A kernel without single launches has the mean duration in place of the duration. ``truncated`` means that there are
+    older runs; ``older`` is the value of ``before`` that continues with them.
     """
     known = quantities()
     if quantity not in known:
@@ -96,8 +101,11 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Hi
         raise UsageError(f"a history has 1 to {MAX_POINTS} points, not {asked.points}")
     about = known[quantity]
     subject = _subject(engine, kernel, about, asked.project)
-    gather = _of_power if about.source == "v1_power" else _of_launches
+    gather = {"v1_power": _of_power, "v1_kernel_summaries": _of_totals}.get(about.source, _of_launches)
     points, older = gather(engine, subject, about, asked)
+    if not points and about.name == DURATION:
+        points, older = _of_totals(engine, subject, known[MEAN], asked)
+        about = known[MEAN] if points else about
     if not points:
         raise _nothing(engine, kernel, subject, about, asked)
     points.sort(key=lambda point: (point["at"], point["run_id"]))
@@ -153,7 +161,7 @@ def _nothing(engine: "Engine", name: str, subject: Row, about: Quantity, asked: 
     )
     older = " before that run" if asked.before else ""
     if about.source != "v1_power":
-        return NotFoundError(f"no run{where} has the kernel {name!r}{older}")
+        return NotFoundError(f"no run{where} has launches of the kernel {name!r}{older}")
     if subject["kernel_id"] is None and not where and not older:
         words = f"no run has the power of a load or kernel named {name!r}"
         return NotFoundError(
@@ -192,6 +200,14 @@ def _of_launches(engine: "Engine", subject: Row, about: Quantity, asked: History
             reason = None if own["value"] is not None else of_run.get("reason") or absent
         points.append(_point(run, about, **own, reason=reason))
     return points, found.older
+
+
+def _of_totals(engine: "Engine", subject: Row, about: Quantity, asked: HistoryFilter) -> tuple[list[Row], int | None]:
+    found, means = store.means_of_kernel(engine, subject["kernel_id"], asked)
+    own = {run_id: {name: row[name] for name in ("value", "low", "high", "launches", "files")}
+           for run_id, row in means.items()}  # fmt: skip
+    missing = {"reason": "the export has no calls of the kernel"}
+    return [_point(run, about, **own.get(run_id, missing)) for run_id, run in found.runs.items()], found.older
 
 
 def _of_power(engine: "Engine", subject: Row, about: Quantity, asked: HistoryFilter) -> tuple[list[Row], int | None]:
@@ -305,7 +321,7 @@ def _notes(
     if older is not None:
         runs = len({point["run_id"] for point in points})
         said.append(f"showing the newest {runs} runs; for older ones use before {older}")
-    if several := sum((point["files"] or 0) > 1 for point in points):
+    if about.name != MEAN and (several := sum((point["files"] or 0) > 1 for point in points)):
         said.append(
             f"{several} runs have the kernel in several files; their median and 95th percentile are those of the "
             "file with "

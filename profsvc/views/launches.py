@@ -1,6 +1,7 @@
 """The launches of a run or of one kernel, and why one has no results."""
 
 import re
+import shlex
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,13 @@ def launches_of(
         return store.longest_launches(engine, run_id, limit, kernel_ids=sorted(ids))
     if may_lack:
         return [], False
-    raise NotFoundError.near("kernel", kernel, {str(one["kernel_short"]) for one in kernels})
+    summed = store.select(engine, "v1_kernel_summaries", run_id=run_id, category="kernel")
+    if matching_kernels(kernel, [one["kernel"] for one in summed]):
+        raise NotFoundError(
+            f"run {run_name!r} has totals of the kernel {kernel!r} and no single launches; see them with: profsvc show "
+            f"{shlex.quote(str(run_name))}, and over runs: profsvc history {shlex.quote(kernel)}"
+        )
+    raise NotFoundError.near("kernel", kernel, {str(one["kernel_short"]) for one in (*kernels, *summed)})
 
 
 def _numbers(engine: "Engine", run_id: int) -> str:

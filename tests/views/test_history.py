@@ -1,11 +1,14 @@
 """A kernel over runs: what is one series, where it stepped, and what is said of what is not there."""
 
+import io
+
 import pytest
 
-from profsvc import store
+from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.views import history as of_kernel
+from profsvc.views.launches import launches_of
 from tests.views import histories
 
 
@@ -102,7 +105,9 @@ def test_what_is_not_there_is_refused_with_the_names_that_are(stepped, demo):
         of_kernel.history(stepped, "saxpi")
     with pytest.raises(NotFoundError, match="no quantity named 'durations'; did you mean 'duration'"):
         of_kernel.history(stepped, "saxpy", "durations")
-    with pytest.raises(NotFoundError, match="no run of project 'nightly' of device 'y' has the kernel 'saxpy'"):
+    with pytest.raises(
+        NotFoundError, match="no run of project 'nightly' of device 'y' has launches of the kernel 'saxpy'"
+    ):
         of_kernel.history(stepped, "saxpy", asked=HistoryFilter(device="y", project="nightly"))
     with pytest.raises(NotFoundError, match="no run has the power of a load or kernel named 'elsewhere'; mark it"):
         of_kernel.history(stepped, "elsewhere", "power")
@@ -117,11 +122,58 @@ def test_what_is_not_there_is_refused_with_the_names_that_are(stepped, demo):
         of_kernel.kernels(demo, "nothing")
 
 
+@pytest.fixture(scope="module")
+def totals(tmp_path_factory):
+    """Nine nights of which each has only the totals of a kernel that two scopes call; the last three are slower."""
+    engine = store.open_store(str(tmp_path_factory.mktemp("totals") / "store.sqlite"))
+    for night in range(9):
+        ns = (100_000 + 100 * (night % 2)) * (1.1 if night > 5 else 1.0)
+        nodes = ", ".join(
+            f'{{"children": [], "frame": {{"name": "gemm"}}, "metrics": {{"count": {n}, "time (ns)": {int(n * ns)}}}}}'
+            for n in (100, 300)
+        )
+        data = f'[{{"children": [{nodes}], "frame": {{"name": "ROOT"}}, "metrics": {{}}}}]'.encode()
+        run = store.RunInfo(project="totals", name=f"night {night}", at=f"2026-11-0{night + 1}T02:00:00Z")
+        pipeline.ingest(engine, io.BytesIO(data), "profile.hatchet", run)
+    yield engine
+    engine.dispose()
+
+
+def test_a_kernel_of_which_exports_have_totals_alone_has_a_history_of_means(totals):
+    view = of_kernel.history(totals, "gemm")
+    assert view["quantity"]["name"] == "mean_duration"
+    assert [point["value"] for point in view["points"][:2]] == [100_000.0, 100_100.0]
+    assert {(point["launches"], point["files"], point["low"]) for point in view["points"]} == {(400, 1, None)}
+    assert [(step["run"], step["direction"]) for step in view["steps"]] == [("night 6", "worse")]
+    assert view == of_kernel.history(totals, "gemm", "mean_duration")
+    newest = of_kernel.history(totals, "gemm", asked=HistoryFilter(points=4))
+    assert (newest["truncated"], [point["run"] for point in newest["points"]]) == (
+        True,
+        [f"night {n}" for n in (5, 6, 7, 8)],
+    )
+    older = of_kernel.history(totals, "gemm", asked=HistoryFilter(points=9, before=newest["older"]))
+    assert [point["run"] for point in older["points"]] == [f"night {n}" for n in range(5)]
+    assert [row["kernel"] for row in store.recent_kernels(totals)] == ["gemm"]
+    with pytest.raises(NotFoundError, match="no kernel named 'gem'; did you mean 'gemm'"):
+        of_kernel.history(totals, "gem")
+    with pytest.raises(NotFoundError, match="no run has launches of the kernel 'gemm'"):
+        of_kernel.history(totals, "gemm", "potential")
+    with pytest.raises(NotFoundError, match="no run of device 'x' has launches of the kernel '#1'"):
+        of_kernel.history(totals, "#1", asked=HistoryFilter(device="x"))
+
+
+def test_totals_are_told_where_launches_are_asked_for(totals):
+    with pytest.raises(
+        NotFoundError, match=r"'night 8' has totals of the kernel 'gemm' and no single launches; .* show"
+    ):
+        launches_of(totals, "night 8", "gemm")
+
+
 def test_every_quantity_says_what_it_is_and_where_it_stands(demo):
     for name, about in of_kernel.quantities().items():
         assert about.column in store.column_kinds_of(about.source), name
         assert about.meaning
-        if about.source != "v1_power":
+        if about.source not in ("v1_power", "v1_kernel_summaries"):
             (point,) = of_kernel.history(demo, "saxpy", name)["points"]
             assert point["unit"] == about.unit
             assert point["value"] is not None, name

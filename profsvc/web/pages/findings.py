@@ -195,7 +195,7 @@ def _series_figure(row: Mapping[str, Any], points: list[Row]) -> Any:
 
 def _history_path(request: Request, row: Row) -> str:
     """Return the path of the full history; empty for a criterion of a whole run."""
-    quantity = {"mean_duration": "duration", "energy_per_launch": "energy"}.get(row["quantity"], row["quantity"])
+    quantity = {"energy_per_launch": "energy"}.get(row["quantity"], row["quantity"])
     if quantity not in quantities() or (row["kernel"] is None and row["sensor"] is None):
         return ""
     return path_to(request, "/history", {"kernel": row["kernel"] or row["subject"], "quantity": quantity,

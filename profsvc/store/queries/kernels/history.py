@@ -19,29 +19,41 @@ from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 
 MAX_POINTS = 10_000
 """Maximum number of runs per page."""
+NO_UPLOAD = 2**62 // IDS_PER_UPLOAD
+"""Above the number of every upload and run, and small enough for the numbers of its rows."""
 NEAR_RUNS = 100
 """Number of newest runs whose kernels are searched for a name similar to one that is not found."""
 
 # One row, not EXISTS, for which Postgres joins every upload and run before it looks for the first.
-_KERNELS = """
+_KERNELS = f"""
     SELECT k.kernel_id, k.kernel, k.kernel_short FROM kernels k
-    WHERE ({named}) AND (
+    WHERE ({{named}}) AND ((
       SELECT 1 FROM kernel_totals t JOIN uploads u ON u.upload_id = t.upload_id JOIN runs r ON r.run_id = u.run_id
-      WHERE t.kernel_id = k.kernel_id{among} LIMIT 1) IS NOT NULL
+      WHERE t.kernel_id = k.kernel_id{{among}} LIMIT 1) IS NOT NULL OR (
+      SELECT 1 FROM kernel_summaries s JOIN uploads u ON u.upload_id = s.summary_id / {IDS_PER_UPLOAD}
+      JOIN runs r ON r.run_id = u.run_id WHERE s.kernel_id = k.kernel_id{{among}} LIMIT 1) IS NOT NULL)
     ORDER BY k.kernel_id
 """
 # The order of a CROSS JOIN is kept by SQLite, which otherwise may begin with every kernel, or every run of the project.
-_OF_NEWEST = """
-    FROM (SELECT run_id FROM runs r WHERE 1 = 1{among} ORDER BY run_id DESC LIMIT :near) n
-    CROSS JOIN uploads u CROSS JOIN kernel_totals t CROSS JOIN kernels k
-    WHERE u.run_id = n.run_id AND t.upload_id = u.upload_id AND k.kernel_id = t.kernel_id
+_NEWEST_RUNS = "(SELECT run_id FROM runs r WHERE 1 = 1{among} ORDER BY run_id DESC LIMIT :near) n"
+_OF_NEWEST = f"""
+    SELECT n.run_id, t.kernel_id, t.total_ns
+    FROM {_NEWEST_RUNS} CROSS JOIN uploads u CROSS JOIN kernel_totals t
+    WHERE u.run_id = n.run_id AND u.same_as IS NULL AND t.upload_id = u.upload_id
+"""
+_SUMMED_OF_NEWEST = f"""
+    SELECT n.run_id, s.kernel_id, s.total_ns
+    FROM {_NEWEST_RUNS} CROSS JOIN uploads u CROSS JOIN kernel_summaries s
+    WHERE u.run_id = n.run_id AND u.same_as IS NULL AND s.kernel_id IS NOT NULL
+      AND s.summary_id BETWEEN u.upload_id * {IDS_PER_UPLOAD} AND u.upload_id * {IDS_PER_UPLOAD} + {IDS_PER_UPLOAD - 1}
 """
 _NEAR = f"""
-    SELECT DISTINCT k.kernel_short {_OF_NEWEST}
+    SELECT k.kernel_short FROM ({_OF_NEWEST} UNION ALL {_SUMMED_OF_NEWEST}) t
+    JOIN kernels k ON k.kernel_id = t.kernel_id GROUP BY k.kernel_short
 """
-_RECENT = f"""
-    SELECT k.kernel_id, k.kernel, k.kernel_short, count(DISTINCT n.run_id) AS runs, sum(t.total_ns) AS total_ns
-    {_OF_NEWEST} AND u.same_as IS NULL GROUP BY k.kernel_id, k.kernel, k.kernel_short
+_RECENT = """
+    SELECT k.kernel_id, k.kernel, k.kernel_short, count(DISTINCT t.run_id) AS runs, sum(t.total_ns) AS total_ns
+    FROM ({rows}) t JOIN kernels k ON k.kernel_id = t.kernel_id GROUP BY k.kernel_id, k.kernel, k.kernel_short
     ORDER BY coalesce(sum(t.total_ns), 0) DESC, k.kernel_id LIMIT :most
 """
 _RUN = f"""r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, r.commit_id, r.started_at, r.created_at,
@@ -52,6 +64,21 @@ _NEWEST = f"""
     WHERE t.kernel_id = :kernel_id AND t.upload_id < :before AND u.upload_id = t.upload_id AND u.same_as IS NULL
       AND r.run_id = u.run_id{{among}}
     ORDER BY t.upload_id DESC LIMIT :most
+"""
+_NEWEST_SUMMED = f"""
+    SELECT n.upload_id AS place, {_RUN}
+    FROM (SELECT DISTINCT summary_id / {IDS_PER_UPLOAD} AS upload_id FROM kernel_summaries
+          WHERE kernel_id = :kernel_id AND summary_id < :before * {IDS_PER_UPLOAD}) n
+    CROSS JOIN uploads u CROSS JOIN runs r LEFT JOIN devices d ON d.device_id = r.device_id
+    WHERE u.upload_id = n.upload_id AND u.same_as IS NULL AND r.run_id = u.run_id{{among}}
+    ORDER BY n.upload_id DESC LIMIT :most
+"""
+_SUMS = """
+    SELECT s.run_id, sum(s.calls) AS launches, sum(s.total_ns) / sum(s.calls) AS value, min(s.min_ns) AS low,
+           max(s.max_ns) AS high, count(DISTINCT s.upload_id) AS files
+    FROM v1_kernel_summaries s JOIN kernels k ON k.kernel = s.kernel
+    WHERE s.run_id IN ({runs}) AND k.kernel_id = :kernel_id AND s.category = 'kernel' AND s.calls > 0
+    GROUP BY s.run_id
 """
 _TOTALS = """
     SELECT u.run_id, t.launches, t.timed, t.total_ns, t.min_ns, t.p50_ns, t.p95_ns, t.max_ns, u.received_at
@@ -192,8 +219,12 @@ def recent_kernels(engine: Engine, project: str | None = None, most: int = 40) -
     """Return the kernels that took most of the time of the newest runs: names, number, runs, total_ns."""
     among, values = _among(project, None)
     with reading_with_timeout(engine, 60.0) as connection:
-        found = connection.execute(text(_RECENT.format(among=among)), values | {"near": NEAR_RUNS, "most": most})
-        return [dict(row) for row in found.mappings()]
+        asked = values | {"near": NEAR_RUNS, "most": most}
+        for rows in (_OF_NEWEST, _SUMMED_OF_NEWEST):
+            query = text(_RECENT.format(rows=rows).format(among=among))
+            if found := [dict(row) for row in connection.execute(query, asked).mappings()]:
+                return found
+        return []
 
 
 def _among(project: str | None, device: str | None) -> tuple[str, dict[str, Any]]:
@@ -235,6 +266,16 @@ def durations_of_kernel(
             known |= {name: known[name] + row[name] for name in ("launches", "timed")}
             known |= {name: _combine(how, known[name], row[name]) for name, how in _OVER_FILES.items()}
     return found, spread
+
+
+def means_of_kernel(
+    engine: Engine, kernel_id: int, asked: HistoryFilter
+) -> tuple[HistoryRuns, dict[int, dict[str, Any]]]:
+    """Return the newest runs whose exports have totals of a kernel, and of each the mean duration of its launches."""
+    with reading_with_timeout(engine, asked.seconds) as connection:
+        found = _newest(connection, _NEWEST_SUMMED, {"kernel_id": kernel_id}, asked)
+        rows = _rows(connection, _SUMS, found.runs, kernel_id=kernel_id)
+    return found, {row["run_id"]: row for row in rows}
 
 
 _OVER_FILES: dict[str, Any] = {"total_ns": sum, "min_ns": min, "max_ns": max, "received_at": min}
@@ -291,7 +332,7 @@ def powers_of_load(
 def _newest(connection: Connection, query: str, values: dict[str, Any], asked: HistoryFilter) -> HistoryRuns:
     """Return the requested number of newest runs of a query that yields one row per file, newest first."""
     among, more = _among(asked.project, asked.device)
-    values = values | more | {"most": asked.points + 1, "before": asked.before or 2**62}
+    values = values | more | {"most": asked.points + 1, "before": asked.before or NO_UPLOAD}
     places = _dicts(connection.execute(text(query.replace("{among}", among)), values))
     kept = places[: asked.points]
     older = kept[-1]["place"] if len(places) > len(kept) else None

@@ -1,12 +1,13 @@
 """A kernel over runs: the newest are found wherever it begins, whole, and nothing of another project is."""
 
+import io
 from typing import Any
 
 import pandas as pd
 import pytest
 from sqlalchemy import Engine, text
 
-from profsvc import store
+from profsvc import pipeline, store
 from profsvc.store.connection.transactions import writing
 from profsvc.store.queries.kernels import history as kernel_history
 from profsvc.store.queries.kernels.history import HistoryFilter
@@ -198,3 +199,19 @@ def test_the_benchmark_asks_a_full_store_on_both_databases(engine: Engine) -> No
     assert asked["all of it", "potential"] == 1000
     assert asked["rare", "duration"] == 2
     assert asked["one project", "power"] == 50
+
+
+def test_the_means_of_totals_are_followed_over_runs(engine: Engine) -> None:
+    row = '{"frame": {"name": "gemm"}, "metrics": {"count": %d, "time (ns)": %d}}'
+    for night in range(3):
+        data = f"[{row % (1, 100)}, {row % (3, 340 + night)}]".encode()
+        pipeline.ingest(engine, io.BytesIO(data), "profile.hatchet", store.RunInfo(project="p", name=f"night {night}"))
+    (kernel,) = store.kernels_named(engine, "gemm", "p")
+    assert store.kernels_named(engine, "gemm", "q") == []
+    found, means = store.means_of_kernel(engine, kernel["kernel_id"], HistoryFilter(points=2))
+    assert [row["run"] for row in found.runs.values()] == ["night 2", "night 1"]
+    assert [(means[run]["value"], means[run]["launches"]) for run in found.runs] == [(110.5, 4), (110.25, 4)]
+    older, _ = store.means_of_kernel(engine, kernel["kernel_id"], HistoryFilter(before=found.older))
+    assert ([row["run"] for row in older.runs.values()], older.older) == (["night 0"], None)
+    assert [row["runs"] for row in store.recent_kernels(engine, "p")] == [3]
+    assert "did you mean 'gemm'" in str(store.kernel_not_found(engine, "gemn"))
