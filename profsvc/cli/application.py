@@ -18,6 +18,7 @@ from click.exceptions import Abort, Exit
 
 from profsvc.cli.console.common import print_message
 from profsvc.cli.console.declaration import Group, Quiet, Store, Verbose, parameters_of
+from profsvc.cli.console.exit_codes import INTERRUPTED
 from profsvc.cli.console.verbosity import set_verbosity
 from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, disk_error
 
@@ -100,8 +101,11 @@ def _reported_errors() -> Iterator[None]:
         reported = disk_error(error, str(error.filename or "the output"))
         print_message(f"Error: {reported}", kind="error")
         raise Exit(reported.exit_code) from None
+    except (KeyboardInterrupt, Abort):  # click's own code for it is 1, that of a regression
+        print_message("interrupted; a file is stored whole or not at all", kind="error")
+        raise Exit(INTERRUPTED) from None
     except Exception as error:
-        if isinstance(error, (Exit, Abort)) or os.environ.get("PROFSVC_DEBUG"):
+        if isinstance(error, Exit) or os.environ.get("PROFSVC_DEBUG"):
             raise
         if type(error).__module__.startswith("click"):
             raise

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from click import Context
+from click.exceptions import Exit
 
 from profsvc.cli.console.common import OutputOption, open_engine, print_json, print_message, print_rows
 from profsvc.cli.console.declaration import Argument, Group, Option
+from profsvc.cli.console.exit_codes import INTERRUPTED
 from profsvc.cli.upload import store_files, taking
 from profsvc.errors import InputError
 
@@ -53,7 +55,7 @@ def bisect(
     are kept in the project 'PROJECT bisect', so that no nightly report takes them for new ones. If it is interrupted,
     the same command continues. A commit whose command fails is left out.
 
-    Exit code 6: no commit could be measured.
+    Exit code 6: no commit could be measured. Exit code 130: it was interrupted.
 
     Examples:
 
@@ -73,6 +75,12 @@ def bisect(
             folder = Path(place) / "commit"
             try:
                 state = _measure(context, engine, row, state, repo, folder, run, ends, max_runs)
+            except KeyboardInterrupt:
+                print_message(
+                    "interrupted: what was measured is stored, the run of now is not; the same command goes on",
+                    kind="error",
+                )
+                raise Exit(INTERRUPTED) from None
             finally:
                 of_commits.remove_checkout(repo, folder)
     if output == "json":

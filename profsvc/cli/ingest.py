@@ -11,6 +11,7 @@ from click.exceptions import Exit
 
 from profsvc.cli.console.common import OutputOption, open_engine, open_files, parse_pairs, print_message, print_rows
 from profsvc.cli.console.declaration import Argument, Group, Option
+from profsvc.cli.console.exit_codes import INTERRUPTED
 from profsvc.errors import InputError, PartlyStoredError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ OF_FILE = "file"
 COLUMNS = ("file", "run", "run_id", "upload_id", "status", "format", "launches", "samples", "lines", "lines_rejected",
            "message")  # fmt: skip
 MAX_SHOWN = 20
-INTERRUPTED = 130
 ClusterOption = Annotated[
     str,
     Option(help="Work on a Dask cluster: local, or a scheduler such as tls://dask.lab:8786.", metavar="ADDRESS"),

@@ -155,3 +155,15 @@ def test_a_commit_that_cannot_be_measured_is_left_out(found, repository, cli):
     assert told.code == 6
     assert told.err.count("is left out: the command ended with exit code 1") == 2
     assert "no commit could be measured" in told.err
+
+
+def test_a_search_that_is_interrupted_says_how_it_goes_on(found, repository, cli, monkeypatch):
+    def interrupted(*_arguments, **_given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("profsvc.cli.bisect._run_once", interrupted)
+    before = git(repository[0], "worktree", "list")
+    told = cli("bisect", found["finding_id"], "--repo", repository[0], "--run", "true")
+    assert told.code == 130
+    assert "the same command goes on" in told.err
+    assert git(repository[0], "worktree", "list") == before

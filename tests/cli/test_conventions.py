@@ -148,4 +148,13 @@ def test_a_value_outside_a_fixed_list_is_a_bad_request(on_demo, words: list[str]
 
 
 def test_the_table_has_every_exit_code() -> None:
-    assert {kind.exit_code for kind in error_kinds()} | {0, 1} == set(EXIT_CODES)
+    assert {kind.exit_code for kind in error_kinds()} | {0, 1, 130} == set(EXIT_CODES)
+
+
+def test_what_is_interrupted_does_not_end_as_a_regression_does(cli, monkeypatch) -> None:
+    def interrupted(*_arguments, **_given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("profsvc.store.select", interrupted)
+    told = cli("runs")
+    assert (told.code, told.out, "interrupted" in told.err) == (130, "", True)

@@ -102,12 +102,16 @@ def nightly(
     echo(written.in_form(document, output, table_width()), nl=False)
     if dry_run:
         print_message("dry run: nothing was stored")
-    if engine is not None and to:
-        _send(engine, document, to)
+    undelivered = _send(engine, document, to) if engine is not None else []
     open_ = [row for row in document["findings"] if row["state"] in OPEN_STATES]
     broken = [row for row in open_ if fail_on == "new" or row["worse"] == 1]
-    if fail_on and broken:
+    lost = f"the report is stored, but was not delivered to {', '.join(undelivered)}"
+    if fail_on and broken:  # the findings were asked for first
+        if undelivered:
+            print_message(f"Error: {lost}", kind="error")
         raise Exit(1)
+    if undelivered:
+        raise ServiceError(lost)
 
 
 def _list(context: Context, project: str | None, output: str) -> None:
@@ -130,15 +134,14 @@ def _list(context: Context, project: str | None, output: str) -> None:
         print_message(f"only the newest {len(found['reports'])} reports; v1_reports and v1_deliveries hold all")
 
 
-def _send(engine: "Engine", document: "Mapping[str, Any]", to: "Sequence[Channel]") -> None:
-    """Send a report to channels and store the outcomes; a failure does not affect the others."""
+def _send(engine: "Engine", document: "Mapping[str, Any]", to: "Sequence[Channel]") -> list[str]:
+    """Send a report to channels and store the outcomes; return the channels that did not get it."""
     from profsvc.pipeline import delivery
 
     done = delivery.deliver(engine, document, to, current_user())
     for one in done:
         print_message(f"{one.channel}: {'delivered' if one.delivered else 'not delivered'}: {one.outcome}")
-    if failed := [one.channel for one in done if not one.delivered]:
-        raise ServiceError(f"the report is stored, but was not delivered to {', '.join(failed)}")
+    return [one.channel for one in done if not one.delivered]
 
 
 def _write(document: "Mapping[str, Any]", folder: Path) -> None:

@@ -148,3 +148,16 @@ def test_what_is_wrong_is_said(asked, arguments, code, words):
     got = asked(*arguments)
     assert got.code == code
     assert words in got.err
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("worse", 1), ("", 5)])
+def test_a_regression_comes_before_a_report_that_was_not_delivered(
+    cli, store_file, nights_file, tmp_path, monkeypatch, fail_on, code
+):
+    store_file.write_bytes(nights_file.read_bytes())
+    (tmp_path / "file").touch()
+    (tmp_path / "c.toml").write_text(f'[out]\nkind = "file"\nfolder = "{tmp_path}/file"\n')
+    monkeypatch.setenv("PROFSVC_CHANNELS", str(tmp_path / "c.toml"))
+    told = nightly(cli, NIGHTS - 1, "--channel", "out", "--fail-on", fail_on)
+    assert told.code == code
+    assert "Error: the report is stored, but was not delivered to out" in told.err
