@@ -42,6 +42,9 @@ XU_WARPS_PER_CYCLE = 0.5
 # accesses of shared memory for each barrier, could stay in registers or pass by shuffles. The barriers after a tile was
 # filled and before it is filled again are needed.
 SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
+# An address has at most eight indices, each with a bound and a product of 64 bits; a turn of a loop is a branch with a
+# counter, a comparison and a copy.
+ADDRESS_LENGTH, TURN_LENGTH = 64.0, 4.0
 POSSIBLE = 0.5
 """Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 
@@ -234,6 +237,18 @@ def overhead_per_instruction(c: Counts) -> Array:
     overhead = np.asarray(sum(of[name] for name in OVERHEAD_CLASSES))
     with np.errstate(all="ignore"):
         return np.asarray(np.nan_to_num(overhead / (1 - overhead), posinf=0.0), dtype=np.float64)
+
+
+@np.errstate(all="ignore")
+def values_of_integers(c: Counts) -> Array:
+    """Integer, bit and branch instructions of full warps beyond those that addresses and loops can be, at least.
+
+    Each access has one address, and each turn of a loop a branch. What is beyond their instructions computes values,
+    as a counter of events or a generator of random numbers does: little arithmetic beside it is not the only payload.
+    """
+    computed = c.total(*(f"inst_{name}_thread" for name in OVERHEAD_CLASSES))
+    most = ADDRESS_LENGTH * c["inst_ldst_thread"] + TURN_LENGTH * c["inst_control_thread"]
+    return np.clip(np.nan_to_num(computed - most), 0, None) / 32
 
 
 @np.errstate(all="ignore")

@@ -30,6 +30,7 @@ from profsvc.analysis.potential.avoidable_work import (
     overhead_per_instruction,
     short_steps,
     spared_checks,
+    values_of_integers,
 )
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_doubles, multiplies_matrices
 from profsvc.analysis.potential.repeated_loads import read_again
@@ -184,6 +185,7 @@ def needed_instructions(c: Counts, arithmetic: Array, accesses: Array, again: Ar
     waste = np.clip(waste + (1 + overhead_per_instruction(c)) * again / on, 0, 1)
     counted = (np.asarray(sum(class_shares(c).values())) > 0) & ~multiplies_matrices(c)
     strict, loose = (payload_instructions(executed, lanes, arithmetic, accesses, k) for k in (OVERHEAD, MOST_OVERHEAD))
+    loose = np.fmin(loose + values_of_integers(c), on)
     return np.where(counted, np.fmin(loose, on * (1 - waste)), np.where(arithmetic > 0, strict, on * (1 - waste)))
 
 

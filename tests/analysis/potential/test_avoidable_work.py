@@ -16,6 +16,7 @@ from profsvc.analysis.potential.avoidable_work import (
     repeated_steps,
     short_steps,
     spared_checks,
+    values_of_integers,
 )
 
 
@@ -199,3 +200,13 @@ def test_a_fast_division_spares_its_check_and_a_fast_power_takes_one_instruction
     assert spared_checks(counts(inst_divide_check_thread=10.0, **powers)) == 6
     assert spared_checks(counts(inst_divide_check_thread=3.0, **powers)) == 0
     assert spared_checks(counts(**powers)) == 0
+
+
+def test_integers_beyond_those_of_addresses_and_loops_compute_values() -> None:
+    # A hundred accesses in a loop of as many turns.
+    loop = {"inst_ldst_thread": 100.0, "inst_control_thread": 100.0, "inst_uniform_thread": 0.0}
+    for integers, values in ((6700.0, 0.0), (6700.0 + 3200.0, 100.0)):
+        assert values_of_integers(counts(**loop, inst_integer_thread=integers)) == values
+        assert values_of_integers(counts(**loop, inst_integer_thread=integers - 50, inst_bit_thread=50.0)) == values
+    for unknown in ({"inst_integer_thread": 1e6}, {"inst_ldst_thread": 1.0}, {}):
+        assert values_of_integers(counts(**unknown)) == 0
