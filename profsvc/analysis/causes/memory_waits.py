@@ -16,6 +16,7 @@ from profsvc.analysis.potential.access_patterns import (
     has_listed_places,
     narrow_share,
     unrelated_places,
+    unrelated_stores,
     unused_of_l2_loads,
 )
 from profsvc.analysis.potential.avoidable_work import POSSIBLE, conversions, repeated_steps, special_unit_warps
@@ -180,6 +181,7 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     parts = wait_parts(wait, busy, waste)
     uncoalesced = parts.waste * share_of(wasted["load"], waste)
     # What L1 keeps of a sector until another lane wants it lies together: only what L1 and its lanes left counts.
+    scattered_stores = (parts.waste - uncoalesced) * unrelated_stores(c)
     scattered = uncoalesced * share_of(np.fmin(unrelated_places(c), unused_of_l2_loads(c)), unused["load"])
     # Whether values at unrelated places could be closer together, no counter tells, unless the places are of a list.
     missed = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (1 - share_of(c["l2_read_hit_fraction"], 1.0))
@@ -236,8 +238,8 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "local_memory": np.where(spilled, 0.0, local),
         "uncoalesced_loads": uncoalesced - scattered,
         "cache_thrashing": thrashing + reordered,
-        "unrelated_accesses": scattered - thrashing,
-        "uncoalesced_stores": parts.waste - uncoalesced,
+        "unrelated_accesses": scattered - thrashing + scattered_stores,
+        "uncoalesced_stores": parts.waste - uncoalesced - scattered_stores,
         "memory_limit": parts.useful - repeated - reordered,
         "redundant_loads": again + repeated,
         "narrow_accesses": thin + words,

@@ -17,6 +17,7 @@ CHAINED, SHARED, TILE = "global_load_chained_inst_warp", "global_load_shared_pla
 AGAIN, DISTINCT = "global_load_again_fraction", "global_load_distinct_bytes"
 FIRST_LANES, ALONE = "inst_first_lanes_off_thread", "inst_alone_section_warp"
 REGULAR = "global_load_regular_excess_fraction"
+REGULAR_STORES = "global_store_regular_excess_fraction"
 BFLOAT16 = "inst_unpack_bfloat16_thread"
 SOURCES = {
     CHAINED: "source page: sum(instructions) of LDG whose address comes from the load of the turn of a loop before",
@@ -24,6 +25,7 @@ SOURCES = {
     AGAIN: "source page: share of the bytes of LDG at a place that the same thread loaded before",
     DISTINCT: "source page: 32 * l2_sectors of LDG, each place of a thread once",
     REGULAR: "source page: share of l2_sectors - ideal_l2_sectors of LDG whose address no value of memory determines",
+    REGULAR_STORES: "source page: the same share of STG",
     FIRST_LANES: "source page: threads that are off while the first lanes of all warps work",
     ALONE: "source page: sum(instructions) of sections that one thread of a warp executes, from 32 instructions on",
     BFLOAT16: "source page: sum(thread_instructions_on) of shifts, masks and permutations that unpack a bfloat16",
@@ -52,6 +54,7 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             AGAIN: _share(places.again_bytes, places.requested_bytes),
             DISTINCT: places.distinct_sector_bytes if places.requested_bytes else np.nan,
             REGULAR: _share(places.regular_excess_sectors, places.excess_sectors),
+            REGULAR_STORES: _share(places.regular_excess_of_stores, places.excess_of_stores),
             FIRST_LANES: lanes[0],
             ALONE: lanes[1],
             BFLOAT16: unpacked_threads(rows, own),

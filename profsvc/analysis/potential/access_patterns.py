@@ -59,6 +59,18 @@ def unrelated_places(c: Counts) -> Array:
 
 
 @np.errstate(all="ignore")
+def unrelated_stores(c: Counts) -> Array:
+    """Share of the sectors of stores beyond the ideal that hold values at unrelated places; 0 where not known.
+
+    A value of memory or a hash function determines these places. Values of several stores that lie together meet in L2
+    before DRAM has them: where DRAM gets just the bytes that were stored, a block could order its values before.
+    """
+    stored, written = c["global_store_bytes_requested"], c["dram_write_bytes"]
+    together = np.nan_to_num(np.fmin(stored, written) / np.fmax(stored, written))
+    return np.clip(np.nan_to_num(1 - c["global_store_regular_excess_fraction"]), 0, 1) * (1 - together)
+
+
+@np.errstate(all="ignore")
 def gathered_from_dram(c: Counts) -> Array:
     """Share of the bytes that DRAM brought for loads of unrelated places.
 

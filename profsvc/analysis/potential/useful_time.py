@@ -16,6 +16,7 @@ from profsvc.analysis.potential.access_patterns import (
     lookup_wavefronts,
     narrow_share,
     unrelated_places,
+    unrelated_stores,
     unused_of_l2_loads,
 )
 from profsvc.analysis.potential.avoidable_work import (
@@ -223,7 +224,8 @@ def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, store
     # Only another order of the data would bring values closer together that a gather finds at unrelated places.
     asked_loads = asked_loads + gathered_from_dram(c) * (read - asked_loads)
     asked_loads = np.minimum(asked_loads, read * (1 - read_again(c)))
-    asked = asked_loads + useful_bytes(written, wanted_stores)
+    asked_stores = useful_bytes(written, wanted_stores)
+    asked = asked_loads + asked_stores + unrelated_stores(c) * (written - asked_stores)
     excess = c["global_theoretical_sectors_ideal"] / c["global_theoretical_sectors"]
     local = np.clip(np.nan_to_num(sum(local_bytes(c)) / SECTOR_BYTES / c["l2_tex_sectors"]), 0, 1)
     wavefronts = (loads + stores) / c["sm_elapsed_cycles_sum"]
@@ -232,6 +234,8 @@ def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, store
     reads = np.clip(np.nan_to_num(c["l2_tex_read_sectors"] / c["l2_tex_sectors"]), 0, 1)
     hits = np.clip(np.nan_to_num(c["l2_read_hit_fraction"]), 0, 1)
     unrelated = reads * hits * np.fmin(unrelated_places(c), unused_of_l2_loads(c))
+    unused = np.nan_to_num(1 - c["global_store_bytes_requested"] / (SECTOR_BYTES * c["global_store_sectors"]))
+    unrelated = unrelated + (1 - reads) * unrelated_stores(c) * np.clip(unused, 0, 1)
     return {
         "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
         # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.

@@ -25,7 +25,7 @@ SECTOR_BYTES = 32
 DEFAULT_BITS = 32
 # Products with larger numbers than this are of hash functions, and of no index.
 LARGEST_PITCH = 1 << 24
-LOADS = frozenset(("LD", "LDG"))
+LOADS, STORES = frozenset(("LD", "LDG")), frozenset(("ST", "STG"))
 VALUES = frozenset(("ATOM", "ATOMG", "ATOMS", "LDL", "LDS", "LDSM"))
 SUMS = frozenset(("IADD3", "UIADD3", "VIADD"))
 PRODUCTS = frozenset(("IMAD", "UIMAD"))
@@ -46,7 +46,7 @@ REGISTER = re.compile(r"(?<![\w.])(UR|R|UP|P)(\d+)")
 
 
 class PlaceCounts(NamedTuple):
-    """Of the global loads of a launch."""
+    """Of the global loads of a launch, and of its stores."""
 
     requested_bytes: float
     again_bytes: float
@@ -57,6 +57,10 @@ class PlaceCounts(NamedTuple):
     """Sectors beyond the ideal of loads whose place no value of memory determines."""
     excess_sectors: float
     """Sectors beyond the ideal of all loads."""
+    regular_excess_of_stores: float
+    """Sectors beyond the ideal of stores whose place no value of memory determines."""
+    excess_of_stores: float
+    """Sectors beyond the ideal of all stores."""
 
 
 class _Step(NamedTuple):
@@ -95,14 +99,18 @@ def place_counts(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[
     Each row has ``sass, instructions, thread_instructions_on, access_size, l2_sectors, ideal_l2_sectors``.
     """
     repeats = [_turns(rows, loop) for loop in loops]
-    asked = excess = regular = 0.0
+    asked = excess = regular = stored = stored_regular = 0.0
     distinct: dict[tuple[int, Any], tuple[float, float]] = {}
-    for place, (number, turns) in load_places(rows, code, loops).items():
+    for place, (number, turns) in access_places(rows, code, loops).items():
         row, again = rows[place], 1.0
+        sectors, ideal = float(row["l2_sectors"] or 0), float(row["ideal_l2_sectors"] or 0)
+        if code[place].opcode in STORES:
+            stored += max(sectors - ideal, 0.0)
+            stored_regular += 0.0 if VALUE in turns else max(sectors - ideal, 0.0)
+            continue
         for loop, (first, last) in enumerate(loops):
             if first <= place <= last and loop not in turns and VALUE not in turns:
                 again *= repeats[loop]
-        sectors, ideal = float(row["l2_sectors"] or 0), float(row["ideal_l2_sectors"] or 0)
         size = int(row["access_size"] or DEFAULT_BITS) / 8 * (row["thread_instructions_on"] or 0)
         size = min(size, SECTOR_BYTES * ideal)
         asked += size
@@ -112,7 +120,7 @@ def place_counts(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[
         once = size / again, SECTOR_BYTES * sectors / again
         distinct[number, row["access_size"]] = max(known[0], once[0]), max(known[1], once[1])
     bytes_once, sectors_once = (sum(one[part] for one in distinct.values()) for part in (0, 1))
-    return PlaceCounts(asked, max(asked - bytes_once, 0.0), sectors_once, regular, excess)
+    return PlaceCounts(asked, max(asked - bytes_once, 0.0), sectors_once, regular, excess, stored_regular, stored)
 
 
 def _turns(rows: Sequence[Row], loop: tuple[int, int]) -> float:
@@ -124,10 +132,10 @@ def _turns(rows: Sequence[Row], loop: tuple[int, int]) -> float:
     return max(turns / entered, 1.0)
 
 
-def load_places(
+def access_places(
     rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[tuple[int, int]]
 ) -> dict[int, tuple[int, Turns]]:
-    """Return for each executed global load the number of its place, and the loops in whose turns it changes."""
+    """Return for each executed global access the number of its place, and the loops in whose turns it changes."""
     known = _Loops(code, loops)
     steps = [_step(row["sass"]) if row["instructions"] else None for row in rows]
     found = _executed(steps, code, known)
@@ -153,7 +161,7 @@ def _executed(steps: Sequence[_Step | None], code: Sequence[Operands], known: _L
                 if own := turns.get(name):
                     changes = changes | own if changes else own
             result = _result(step, value)
-            if step.kind == "load":
+            if step.kind in ("load", "store"):
                 found[place] = result, changes
                 result = hash((result, 1)) & WORD
             if step.kind in ("load", "value"):
@@ -205,10 +213,11 @@ def _step(sass: str) -> _Step:
     number = zlib.crc32(REGISTER.sub("_", text).encode())
     read = tuple(one for one in own.read if f"desc[{one}]" not in text)
     opaque = _Step("other", number, (), own.written, read, guard is not None)
-    if opcode in LOADS:
+    if opcode in LOADS or opcode in STORES:
         found = ADDRESS.search(text)
+        kind = "load" if opcode in LOADS else "store"
         terms = tuple(_of_address(*one) for one in TERM.findall(found[1] if found else ""))
-        return opaque._replace(kind="load", terms=terms, read=tuple(one for _, one in terms if isinstance(one, str)))
+        return opaque._replace(kind=kind, terms=terms, read=tuple(one for _, one in terms if isinstance(one, str)))
     if opcode in VALUES:
         return opaque._replace(kind="value")
     if opcode in ("S2R", "S2UR"):

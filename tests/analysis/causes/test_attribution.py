@@ -136,6 +136,15 @@ def test_a_stride_is_uncoalesced_where_a_gather_is_unrelated() -> None:
     assert table["cache_thrashing"][1] == table["unrelated_accesses"][1] == 0
 
 
+def test_stores_at_places_that_memory_tells_are_unrelated() -> None:
+    stored = QUIET | FLAWS["uncoalesced_stores"]
+    stored = stored | {"dram_write_bytes": 10 * stored["global_store_bytes_requested"]}
+    table = shares([stored, stored | {"global_store_regular_excess_fraction": 0.0}])
+    scattered = 0.9 * table["uncoalesced_stores"][0]
+    assert table["unrelated_accesses"].tolist() == pytest.approx([0, scattered])
+    assert table["uncoalesced_stores"][1] == pytest.approx(table["uncoalesced_stores"][0] - scattered)
+
+
 def test_lanes_behind_the_first_of_each_warp_are_predicated_off() -> None:
     off = QUIET | FLAWS["thread_divergence"]
     table = shares([off, off | {"inst_first_lanes_off_thread": 0.9 * 32e6}])

@@ -11,6 +11,7 @@ from profsvc.analysis.counters.by_code import (
     DISTINCT,
     FIRST_LANES,
     REGULAR,
+    REGULAR_STORES,
     SHARED,
     TILE,
     counters_by_code,
@@ -32,7 +33,7 @@ def test_the_wait_for_a_tile_is_that_of_stores_to_shared_memory() -> None:
     assert list(table.index) == [7, 9]
     assert table.loc[7, [CHAINED, SHARED, TILE, ALONE, FIRST_LANES]].tolist() == [0, 0, 0.75, 0, 0]
     # Without loads there is no share of them that comes again.
-    assert table.loc[7, [AGAIN, DISTINCT, REGULAR]].isna().all()
+    assert table.loc[7, [AGAIN, DISTINCT, REGULAR, REGULAR_STORES]].isna().all()
     assert np.isnan(table.loc[9, TILE])
     assert said[TILE][0].startswith("source page: ")
 
@@ -54,6 +55,9 @@ def test_bytes_of_loads_that_come_again() -> None:
     load = row("LDG.E R4, desc[UR4][R2.64]", 1) | {"l2_sectors": 8, "ideal_l2_sectors": 4, "access_size": "32"}
     table, _ = counters_by_code({7: [load, load | {"address": "0x110"}]})
     assert table.loc[7, [AGAIN, DISTINCT, REGULAR]].tolist() == [0.5, 256.0, 1.0]
+    store = row("STG.E desc[UR4][R4.64], R2", 1) | {"l2_sectors": 32, "ideal_l2_sectors": 4, "access_size": "32"}
+    table, _ = counters_by_code({7: [load, store | {"address": "0x110"}], 8: [store]})
+    assert table[REGULAR_STORES].tolist() == [0.0, 1.0]
 
 
 def test_values_of_bfloat16_are_counted_by_threads() -> None:

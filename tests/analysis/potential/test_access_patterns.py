@@ -8,6 +8,7 @@ from profsvc.analysis.potential.access_patterns import (
     has_listed_places,
     lookup_wavefronts,
     unrelated_places,
+    unrelated_stores,
     unused_of_l2_loads,
 )
 
@@ -47,3 +48,11 @@ def test_a_table_of_constants_needs_a_wavefront_for_nine_places() -> None:
     assert lookup_wavefronts(counts(constant_idc_requests=100.0, constant_ldc_inst_warp=10.0)) == pytest.approx(10)
     assert lookup_wavefronts(counts(constant_idc_requests=100.0)) == 0, "all may be of one place"
     assert lookup_wavefronts(counts(shared_lookup_wavefronts=7.0)) == 7
+
+
+@pytest.mark.parametrize(("written", "share"), [(32e6, 7 / 8), (8e6, 0.5), (4e6, 0.0), (1e6, 0.75)])
+def test_stores_that_meet_in_l2_are_not_at_unrelated_places(written: float, share: float) -> None:
+    stores = {"global_store_bytes_requested": 4e6, "dram_write_bytes": written}
+    assert unrelated_stores(counts(**stores, global_store_regular_excess_fraction=0.0)) == share
+    assert unrelated_stores(counts(**stores, global_store_regular_excess_fraction=1.0)) == 0
+    assert unrelated_stores(counts(**stores)) == 0, "the machine code is not known"

@@ -85,6 +85,12 @@ def test_places_of_indices_have_a_layout(place: str, is_regular: bool) -> None:
     loads = 2 if place.startswith("LDG") else 1
     assert found.excess_sectors == 280 * loads
     assert found.regular_excess_sectors == (280 if is_regular or loads == 2 else 0)
+    assert (found.regular_excess_of_stores, found.excess_of_stores) == (0, 0)
+    # A value that is stored says nothing of where.
+    store = "STG.E desc[UR4][R6.64+0x4], R9"
+    stored = counts(*INDEX, "LDG.E R9, desc[UR4][R4.64]", place, "IMAD.WIDE R6, R2, 0x4, R4", store, sectors=320)
+    assert stored.excess_of_stores == 280
+    assert stored.regular_excess_of_stores == (280 if is_regular else 0)
 
 
 def test_a_walk_is_no_layout_although_its_first_place_is() -> None:
@@ -93,5 +99,5 @@ def test_a_walk_is_no_layout_although_its_first_place_is() -> None:
 
 
 def test_code_that_never_ran_and_code_without_loads_count_nothing() -> None:
-    assert counts(*INDEX, *LOAD, turns=dict.fromkeys(range(6), 0)) == PlaceCounts(0, 0, 0, 0, 0)
-    assert counts("EXIT") == PlaceCounts(0, 0, 0, 0, 0)
+    assert counts(*INDEX, *LOAD, turns=dict.fromkeys(range(6), 0)) == PlaceCounts(0, 0, 0, 0, 0, 0, 0)
+    assert counts("EXIT") == PlaceCounts(0, 0, 0, 0, 0, 0, 0)
