@@ -74,9 +74,11 @@ def unrelated_stores(c: Counts) -> Array:
 def gathered_from_dram(c: Counts) -> Array:
     """Share of the bytes that DRAM brought for loads of unrelated places.
 
-    Sectors of a regular stride are asked for once. Where L2 finds some of them again, they are places that come back.
+    Sectors of a regular stride are asked for once. Where L2 finds some of them again, they are places that come back;
+    and where the machine code is known, it tells the strides.
     """
     comes_back = np.nan_to_num(c["l2_read_hit_fraction"]) > MIN_RETURNS
+    comes_back |= ~np.isnan(c["global_load_regular_excess_fraction"])
     local, loaded = (np.nan_to_num(c[f"{kind}_load_sectors"]) for kind in ("local", "global"))
     gathered = comes_back & ~has_listed_places(c)
     return np.where(gathered, unrelated_places(c) * counted_share(loaded, loaded + local), 0.0)

@@ -5,6 +5,7 @@ import pytest
 
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.access_patterns import (
+    gathered_from_dram,
     has_listed_places,
     lookup_wavefronts,
     unrelated_places,
@@ -56,3 +57,11 @@ def test_stores_that_meet_in_l2_are_not_at_unrelated_places(written: float, shar
     assert unrelated_stores(counts(**stores, global_store_regular_excess_fraction=0.0)) == share
     assert unrelated_stores(counts(**stores, global_store_regular_excess_fraction=1.0)) == 0
     assert unrelated_stores(counts(**stores)) == 0, "the machine code is not known"
+
+
+def test_machine_code_tells_a_gather_from_a_stride_where_l2_finds_nothing_again() -> None:
+    gather = GATHER | {"global_load_sectors": 1e6, "l2_read_hit_fraction": 0.001}
+    assert gathered_from_dram(counts(**gather)) == 0, "it may be a stride"
+    assert gathered_from_dram(counts(**gather | {"l2_read_hit_fraction": 0.1})) > 0.8
+    assert gathered_from_dram(counts(**gather, global_load_regular_excess_fraction=0.0)) > 0.8
+    assert gathered_from_dram(counts(**gather, global_load_regular_excess_fraction=1.0)) == 0
