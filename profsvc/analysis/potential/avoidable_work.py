@@ -35,6 +35,8 @@ FAST_DIVISION_LENGTH = 2.0
 # Arithmetic of an accurate function for each reduction of its argument, and the moves, selects and branches of an
 # accurate sine for each of them.
 FUNCTION_LENGTH, FUNCTION_OTHERS = 18.0, 0.4
+# Arithmetic of the shortest polynomial, that of a logarithm, at least.
+SHORTEST_POLYNOMIAL = 8.0
 # A power of doubles, the longest of their functions, has fewer instructions of double precision than this.
 LONGEST_DOUBLE_FUNCTION = 100.0
 XU_WARPS_PER_CYCLE = 0.5
@@ -129,10 +131,12 @@ def _reductions(c: Counts) -> tuple[Array, Array]:
     Each belongs to an accurate function. Sines, powers and exponentials round their argument to an integer, and powers
     round twice more; a rounding that stays a float is of the data, as of a lattice. Logarithms take the exponent of
     their argument, an integer that becomes a value: so do counters of loops, but the fast form of a function brings an
-    instruction of the special function unit with each.
+    instruction of the special function unit with each. Where there is less arithmetic than a polynomial for each of
+    them, they are integers of the data.
     """
     rounded = np.clip(c["inst_f2i_thread"] - integer_divisions(c), 0, None)
     exponents = np.clip(c["inst_i2fp_thread"] - rounded - c["inst_mufu_thread"], 0, None)
+    exponents = np.where(SHORTEST_POLYNOMIAL * exponents > c["inst_fp32_thread"], 0.0, exponents)
     return rounded + np.fmin(c["inst_frnd_thread"], 2 * rounded), exponents
 
 

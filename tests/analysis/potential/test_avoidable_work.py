@@ -210,3 +210,10 @@ def test_integers_beyond_those_of_addresses_and_loops_compute_values() -> None:
         assert values_of_integers(counts(**loop, inst_integer_thread=integers - 50, inst_bit_thread=50.0)) == values
     for unknown in ({"inst_integer_thread": 1e6}, {"inst_ldst_thread": 1.0}, {}):
         assert values_of_integers(counts(**unknown)) == 0
+
+
+@pytest.mark.parametrize(("arithmetic", "share"), [(800.0, 4 / 9), (3600.0, 0.5), (799.0, 0.0)])
+def test_integers_that_become_floats_with_no_polynomial_each_are_data(arithmetic: float, share: float) -> None:
+    opcodes = {f"inst_{name}_thread": 0.0 for name in ("mufu", "f2i", "i2f", "frnd", "integer")}
+    loop = {"inst_pipe_xu_warp": 1e3, "inst_bit_convert_thread": 100.0, "inst_i2fp_thread": 100.0}
+    assert expanded_share(counts(**opcodes, **loop, inst_fp32_thread=arithmetic)) == pytest.approx(share)
