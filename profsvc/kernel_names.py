@@ -11,6 +11,8 @@ _CLONE = re.compile(r"(?:\s*\[clone [^\[\]]*\]|(?<=.)\.kd)+\s*$")
 _BRACKETS = re.compile("([<>])")
 _CAST = re.compile(r"\((?:(?:un)?signed |std::)?[A-Za-z_][\w ]*\)(?=-?[\w'])")
 _SPACES = re.compile(r"\s+")
+_MANGLED = re.compile(r"_ZL?(?:N[rVK]*)?L?(?=\d)")
+_LENGTH = re.compile(r"[1-9]\d{0,3}")
 _DIGEST = re.compile(r"(.*) ([0-9a-f]{8})")
 
 
@@ -33,6 +35,22 @@ def short_kernel_name(kernel: str) -> str:
         depth = max(0, depth - (piece == ">"))
     plain = "".join(kept).strip()
     return plain.split(" ")[-1].split("::")[-1] or kernel
+
+
+def base_name(kernel: str) -> str:
+    """Return the short name of a kernel, of a mangled name too (Itanium's rules: each part has its length before it).
+
+    >>> base_name("_ZN2ns4gemmILi32EEEvPKf"), base_name("_Z4gemmPf"), base_name("void ns::gemm<32>(float const*)")
+    ('gemm', 'gemm', 'gemm')
+    """
+    start = _MANGLED.match(kernel)
+    if not start:
+        return short_kernel_name(kernel)
+    name, place = "", start.end()
+    while size := _LENGTH.match(kernel, place):
+        place = size.end() + int(size[0])
+        name = kernel[size.end() : place]
+    return name or kernel
 
 
 def with_template_arguments(kernel: str) -> str:

@@ -48,7 +48,8 @@ def bisect(
 
     Each measured commit changes how probable every commit between the last good and the first bad run is. The commit
     that halves the probability is measured next; one whose value lies between both levels is measured again. The search
-    ends when one commit has 95 % of the probability.
+    ends when one commit has 95 % of the probability. If more than the code changed, such as the driver, the commit
+    before the change is measured first: where it is slow now too, no commit caused the change.
 
     With --run, each commit is checked out into a folder of its own, and the command runs there. Files that it writes to
     the folder $PROFSVC_OUT are uploaded; if there are none, what it prints is. $PROFSVC_COMMIT is the commit. The runs
@@ -86,20 +87,35 @@ def bisect(
     if output == "json":
         print_json(state)
         return
-    shown = [one for one in state["candidates"] if one["probability"] >= MIN_SHOWN_PROBABILITY or one["runs"]]
+    shown = [one for one in _all(state) if one["probability"] >= MIN_SHOWN_PROBABILITY or one["runs"]]
     print_rows(COLUMNS, [one | {"commit": one["commit"][:SHORT]} for one in shown], output)
     print_message(_verdict(state, row))
 
 
+def _all(state: Mapping[str, Any]) -> list[Any]:
+    """Return the commit before all candidates, and these."""
+    return [state["outside"], *state["candidates"]]
+
+
 def _verdict(state: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
     """Return what is known, and what to measure next."""
+    from profsvc.reports.nightly.differences import difference_text
+
     best, count = state["best"], len(state["candidates"])
+    context = ", ".join(map(difference_text, state["context"]))
+    if state["found"] and best["commit"] == state["outside"]["commit"]:
+        return (
+            f"finding {state['finding_id']}: no commit changed {finding['label']}: {best['commit'][:SHORT]}, from "
+            "before the change, is now at the level after it; look at "
+            f"{context or 'the driver, the clocks and the inputs'}"
+        )
     if state["found"]:
         return (
             f"finding {state['finding_id']}: {finding['label']} changed with {best['commit'][:SHORT]} by "
             f"{best['author']} ({best['subject']}); probability {100 * best['probability']:.3g} %"
         )
-    left = f"{state['suspects']} of {count} commits left, {state['first_suspect'][:SHORT]} to "
+    left = f"the code may not be the cause: {context}; " if context and not state["outside"]["runs"] else ""
+    left += f"{state['suspects']} of {count} commits left, {state['first_suspect'][:SHORT]} to "
     left += state["last_suspect"][:SHORT]
     if state["measure"] is None:
         return f"{left}; no other commit can be measured"
@@ -122,7 +138,7 @@ def _measure(
         commit = state["measure"]
         if commit is None:
             break
-        (known,) = (one for one in state["candidates"] if one["commit"] == commit)
+        (known,) = (one for one in _all(state) if one["commit"] == commit)
         number = known["runs"] + 1
         print_message(f"measuring {commit[:SHORT]} (run {number} of it; {state['suspects']} commits left)")
         of_commits.check_out(repository, folder, commit)
@@ -131,7 +147,7 @@ def _measure(
         info = store.RunInfo(project=state["project"], name=name, commit_id=commit, tags=tags)
         problem = _run_once(folder, command, commit, take, info)
         state = of_findings.blame_of(engine, finding, repository, *ends, blocked)
-        after = next(one["runs"] for one in state["candidates"] if one["commit"] == commit)
+        after = next(one["runs"] for one in _all(state) if one["commit"] == commit)
         if problem is None and after < number:
             problem = f"its files have no {finding['quantity']} of {finding['label']}"
         stored += problem is None

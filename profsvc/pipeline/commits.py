@@ -32,10 +32,19 @@ def commits_between(repository: Path, good: str, bad: str) -> list[Commit]:
                          "driver, clocks and inputs, not at commits")  # fmt: skip
     if _git(repository, "merge-base", "--is-ancestor", first, last).returncode:
         raise UsageError(f"{first[:12]} (before the change) is no ancestor of {last[:12]} (after it) in {repository}; "
-                         "give the commits with --good and --bad")  # fmt: skip
+                         + (_shallow(repository) or "give the commits with --good and --bad"))  # fmt: skip
+    return _log(repository, f"{first}..{last}", MAX_COMMITS)
+
+
+def named_commit(repository: Path, commit: str) -> Commit:
+    """Return a commit."""
+    return _log(repository, resolve(repository, commit), 1)[0]
+
+
+def _log(repository: Path, commits: str, most: int) -> list[Commit]:
     form = f"--format={SEPARATOR.join(FIELDS)}"
-    shape = ("--first-parent", "--no-show-signature", "--encoding=UTF-8", f"--max-count={MAX_COMMITS}", "-z", form)
-    done = _git(repository, "log", *shape, f"{first}..{last}")
+    shape = ("--first-parent", "--no-show-signature", "--encoding=UTF-8", f"--max-count={most}", "-z", form)
+    done = _git(repository, "log", *shape, commits)
     if done.returncode:
         raise InputError(f"{repository}: git log failed: {_words(done.stderr)}")
     cells = done.stdout.decode("utf-8", "backslashreplace").split("\0")
@@ -47,9 +56,19 @@ def resolve(repository: Path, commit: str) -> str:
     """Return the full hash of a commit; raise `UsageError` for one that the repository does not have."""
     done = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     if done.returncode:
-        reason = _words(done.stderr) or "fetch it first"
+        reason = (
+            _words(done.stderr)
+            or _shallow(repository)
+            or ("fetch it; if a rebase or a forced push removed it, give what took its place with --good or --bad")
+        )
         raise UsageError(f"{repository}: commit {commit!r} was not found: {reason}")
     return done.stdout.decode("ascii", "replace").strip()
+
+
+def _shallow(repository: Path) -> str:
+    """Return what to do where the history of a clone ends early, else nothing."""
+    shallow = _git(repository, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+    return "the clone is shallow: git fetch --unshallow" if shallow else ""
 
 
 def check_out(repository: Path, folder: Path, commit: str) -> None:

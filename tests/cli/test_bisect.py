@@ -167,3 +167,43 @@ def test_a_search_that_is_interrupted_says_how_it_goes_on(found, repository, cli
     assert told.code == 130
     assert "the same command goes on" in told.err
     assert git(repository[0], "worktree", "list") == before
+
+
+def test_what_is_slow_at_the_commit_before_the_change_too_is_no_commits_fault(found, store_file, repository, cli):
+    folder, hashes = repository
+    engine = store.open_store(str(store_file))
+    row = of_findings.found(engine, found["finding_id"])
+
+    def measured(number: int) -> dict:
+        count = len(store.select(engine, "v1_runs"))
+        run = store.RunInfo(name=f"search {count}", project="lab bisect", commit_id=hashes[number])
+        pipeline.ingest(engine, io.BytesIO(trace(LEVELS[1] + 7 * count)), "trace.csv", run)
+        return blame(engine, row, folder)
+
+    for _ in range(4):
+        state = measured(1)
+    assert (state["found"], state["measure"]) == (False, hashes[0])  # the first commit alone does not tell
+    for _ in range(4):
+        state = measured(0)
+    assert (state["found"], state["best"]["commit"]) == (True, hashes[0])
+    assert "no commit changed saxpy" in cli("bisect", found["finding_id"], "--repo", folder).err
+    driver = "INSERT INTO finding_differences (finding_id, item, fact, part, title, unit, before_text, after_text)"
+    driver += f" VALUES ({found['finding_id']}, 1, 'driver_version', 'context', 'driver', '', '570', '580')"
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM finding_differences")
+        connection.exec_driver_sql(driver)
+    for one in store.select(engine, "v1_runs", project="lab bisect"):
+        store.delete_run(engine, one["run_id"])
+    assert blame(engine, row, folder)["measure"] == hashes[0]
+    told = cli("bisect", found["finding_id"], "--repo", folder)
+    assert "the code may not be the cause: driver 570 to 580; " in told.err
+    engine.dispose()
+
+
+def test_a_clone_without_its_history_and_a_commit_that_is_gone_say_what_to_do(repository, tmp_path):
+    folder, hashes = repository
+    git(tmp_path, "clone", "-q", "--depth", "3", f"file://{folder}", "shallow")
+    with pytest.raises(UsageError, match="the clone is shallow: git fetch --unshallow"):
+        commits_between(tmp_path / "shallow", hashes[0], hashes[-1])
+    with pytest.raises(UsageError, match=r"a rebase or a forced push .* --good or --bad"):
+        commits_between(folder, "f" * 40, hashes[-1])

@@ -82,3 +82,14 @@ def test_findings_list_shows_the_branch(engine: Engine) -> None:
     report(engine, NIGHTS + 2)
     (row,) = of_findings.findings(engine)["findings"]
     assert row["branch"] == BRANCH
+
+
+def test_a_report_of_two_projects_says_which_one_changed(engine: Engine) -> None:
+    rng = np.random.default_rng(4)
+    for night in range(NIGHTS + 3):
+        for hour, project in ((2, "lab"), (3, "home")):
+            slower = (1.06, 1.0) if project == "home" and night >= NIGHTS else CALM
+            put(engine, night, rng, temperature_c=None, slower=slower, project=project, hour=hour)
+    made = report(engine, NIGHTS + 2)
+    assert "worst: gemm of home duration +" in made["one_line"]
+    assert report(engine, NIGHTS + 2, project="home")["one_line"].count("home") == 0

@@ -7,6 +7,7 @@ import pytest
 
 from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
+from profsvc.pipeline.nightly.document import _since as since
 from profsvc.reports.nightly import formats as forms
 from profsvc.views import findings as of_findings
 from tests.benchmarks.night_record import TRACE
@@ -189,3 +190,22 @@ def test_time_that_moves_from_one_kernel_to_another_is_told_so(tmp_path):
     (event,) = made["events"]
     assert event["text"].startswith("time moved from kernel0 to kernel1: ")
     assert made["one_line"].startswith("1 shift of time in 1 run; ")
+
+
+@pytest.mark.parametrize("name", ["void v2::saxpy<float, 2>(int, float *)", "_ZN2v25saxpyIfLi2EEEviPf"])
+def test_a_kernel_that_is_renamed_is_held_against_its_time_before(engine, name):
+    made = put(engine, QUIET, {"kernel": f'"{name}"', "ns": 107_000}, tags={"compiler": "nvcc 12.8"})
+    (row,) = made["kernels"]
+    assert (row["change"], row["kernel"], row["kernel_before"]) == ("renamed", name, KERNEL)
+    assert row["time_ns"] / row["before_ns"] - 1 == pytest.approx(0.07, abs=0.01)
+    assert "us to 10" in row["text"]
+    assert made["one_line"].startswith("no series changed: ")
+    assert "; 1 renamed kernel (" in made["one_line"]
+    assert "the history begins again" in forms.in_form(made, "md")
+
+
+def test_a_driver_that_changed_too_is_told_before_the_commit():
+    row = {"build": "b" * 40, "build_before": "a" * 40, "cause": "driver 570 to 580", "differences": []}
+    assert since(row) == " since bbbbbbbbbbbb (driver 570 to 580)"
+    row["differences"] = [{"part": "context"}]
+    assert since(row) == " (driver 570 to 580; and the commit: bbbbbbbbbbbb)"

@@ -11,7 +11,7 @@ from profsvc import store
 from profsvc.analysis.changes.nightly import MIN_NOISE_SHARE
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.bisection import bisection
-from profsvc.pipeline.commits import Commit, commits_between, resolve
+from profsvc.pipeline.commits import Commit, commits_between, named_commit
 from profsvc.pipeline.nightly.report import END_OF_TIME, FRAMES_OF_KIND, MAX_RUNS, series_of_runs
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ Row = dict[str, Any]
 PROJECT_SUFFIX = " bisect"
 """Runs of a search are kept in a project of their own, so that no night takes old commits for new ones."""
 SAME = ("kernel", "subject", "sensor", "quantity")
+CONTEXT = "context"
+OUTSIDE_SHARES = {True: 0.5, False: 0.01}
+"""Probability, before the search, that no commit caused the change: where the context changed too, and elsewhere."""
 RANGE_TAIL = 0.025
 """Probability that the range of suspects leaves out on each side."""
 
@@ -44,18 +47,28 @@ def blame(
     ``candidates`` are the commits between, oldest first, each with its probability and the values of its runs.
     ``suspects`` is how many of them hold 95 % of the probability. ``measure`` is the commit to measure next, None if
     the commit is found or no other can be measured. ``blocked`` are commits that cannot be measured.
+
+    ``outside`` is the commit before all candidates: where it is measured again at the level after the change, no commit
+    caused it. ``context`` is what else than the code differs between the runs before and since; it makes that as
+    probable as all commits together, so that ``outside`` is measured first.
     """
     values = _values(engine, finding)
     ends = [good or _commit_of(engine, finding["run_before_id"], "before", "--good"),
             bad or _commit_of(engine, finding["run_id"], "after", "--bad")]  # fmt: skip
-    first, last = (resolve(repository, commit) for commit in ends)
-    commits = commits_between(repository, first, last)
+    between = commits_between(repository, *ends)
+    commits = [named_commit(repository, ends[0]), *between]
+    first, last = commits[0].sha, commits[-1].sha
+    told = store.differences_of_findings(engine, [finding["finding_id"]]).get(finding["finding_id"], [])
+    context = [row for row in told if row["part"] == CONTEXT]
+    share = OUTSIDE_SHARES[bool(context)]
     place = {commit.sha: number for number, commit in enumerate(commits)}
     own = [(number, row) for row in values if (number := _place(place, row["commit_id"])) is not None]
+    # Runs of the nights before were not in the context of now, in which the commits are measured.
+    own = [(number, row) for number, row in own if number or row["searched"]]
     before, after = float(finding["value_before"]), float(finding["value_after"])
     noise = max(float(finding["noise"] or 0.0), MIN_NOISE_SHARE * abs(after - before))
     state = bisection(
-        np.ones(len(commits)),
+        np.r_[share / (1 - share) * len(between), np.ones(len(between))],
         [number for number, _ in own],
         [row["value"] for _, row in own],
         before,
@@ -63,19 +76,24 @@ def blame(
         noise,
         [place[sha] for sha in blocked if sha in place],
     )
-    told = [_candidate(commit, float(state.probability[number]), [row["value"] for at, row in own if at == number])
-            for number, commit in enumerate(commits)]  # fmt: skip
+    candidates = [
+        _candidate(commit, float(state.probability[number]), [row["value"] for at, row in own if at == number])
+        for number, commit in enumerate(commits)
+    ]
     reached = np.cumsum(state.probability)
     kept = np.flatnonzero((reached > RANGE_TAIL) & (reached - state.probability < 1 - RANGE_TAIL))
+    suspects = kept[kept > 0] if kept[-1] > 0 else np.array([1])
     return {
         "finding_id": finding["finding_id"],
         "good": first,
         "bad": last,
-        "candidates": told,
-        "suspects": len(kept),
-        "first_suspect": commits[int(kept[0])].sha,
-        "last_suspect": commits[int(kept[-1])].sha,
-        "best": told[state.best],
+        "candidates": candidates[1:],
+        "outside": candidates[0],
+        "context": context,
+        "suspects": len(suspects),
+        "first_suspect": commits[int(suspects[0])].sha,
+        "last_suspect": commits[int(suspects[-1])].sha,
+        "best": candidates[state.best],
         "found": state.found,
         "measure": commits[state.measure].sha if state.measure >= 0 else None,
         "value_before": before,
@@ -126,7 +144,11 @@ def _values(engine: "Engine", finding: Mapping[str, Any]) -> list[Row]:
             for name in SAME:
                 same &= points[name].isna() if finding[name] is None else points[name] == finding[name]
             same &= points["device"].isna() | (points["device"] == finding["device"]) | (finding["device"] is None)
-            parts.append(points[same & points["value"].notna()])
+            searched = project == search_project(finding)
+            parts.append(points[same & points["value"].notna()].assign(searched=searched))
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run_id", "value"])
     commits = store.commits_of_runs(engine, [int(run) for run in found["run_id"]])
-    return [{"commit_id": commits.get(int(row["run_id"])), "value": float(row["value"])} for _, row in found.iterrows()]
+    return [
+        {"commit_id": commits.get(int(row["run_id"])), "value": float(row["value"]), "searched": bool(row["searched"])}
+        for _, row in found.iterrows()
+    ]

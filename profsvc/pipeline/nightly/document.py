@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from profsvc import specs
-from profsvc.analysis.changes.events import KERNEL
+from profsvc.analysis.changes.events import KERNEL, SHIFT
 from profsvc.analysis.changes.nightly import OPEN_STATES, NightlyFindings
 from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE
 from profsvc.pipeline.nightly.kernels import LAUNCHED
 from profsvc.pipeline.nightly.period import ReportPeriod
 from profsvc.reports.kernel_names import labels, subject_label
-from profsvc.reports.nightly.content import amount
+from profsvc.reports.nightly.content import amount, short
 from profsvc.reports.nightly.differences import cause_line, difference_lines, power_line
 from profsvc.reports.nightly.events import event_count, event_text, kernel_change_text, kernel_counts
 from profsvc.reports.rows import plain, visible
@@ -106,15 +106,16 @@ def document(
         *(row["kernel"] for row in looked.known if row["kernel"]),
     ]
     known_as = labels(kernels)
+    several = project is None and len({row["project"] for row in [*made["runs"], *looked.known]}) > 1
     for part in ("findings", "kernels", "moved", "open", "reruns", "explained", "told"):
         made[part] = [
             row
             | {name: _shorten_name(row[name]) for name in ("kernel", "subject")}
-            | {"label": subject_label(row, known_as)}
+            | {"label": subject_label(row, known_as) + (f" of {row['project']}" if several else "")}
             for row in made[part]
         ]
     for event in made["events"]:
-        event["text"] = event_text(event, made["findings"])
+        event["text"] = event_text(event, made["findings"]) + _place(event, made)
     made["one_line"] = one_line(made)
     made["counts"] = {
         **looked.newest,
@@ -128,6 +129,16 @@ def document(
     }
     document: Row = plain(made)
     return document
+
+
+def _place(event: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    """Return the project and the device of an event of all kernels, where the report has several of them."""
+    first, places = made["findings"][event["members"][0]], list[str]()
+    for name in ("project", "device"):
+        several = len({row[name] for row in made["runs"]}) > 1
+        if several and first[name] and not (name == "project" and event["kind"] in (KERNEL, SHIFT)):
+            places.append(f"{name} {visible(str(first[name]))}")
+    return f" ({', '.join(places)})" if places else ""
 
 
 def _kernel_changes(rows: Sequence[Row], found: Sequence[Row]) -> list[Row]:
@@ -219,10 +230,11 @@ def _evidence_lines(row: Row, least: specs.SmallestChange, commits: Sequence[Any
         said.append(f"at {row['reference_temperature_c']:g} \u00b0C; as measured {raw}")
     if None not in commits:
         same = commits[0] == commits[1]
+        more = "; bisect measures the old one first, since the code may not be the cause" * _context_changed(row)
         said.append(
             f"the build is the same, {visible(str(commits[0]))}: look at driver, clocks and cooling"
             if same
-            else f"the build changed from {visible(str(commits[0]))} to {visible(str(commits[1]))}"
+            else f"the build changed from {visible(str(commits[0]))} to {visible(str(commits[1]))}{more}"
         )
     return said
 
@@ -277,16 +289,18 @@ def one_line(made: Mapping[str, Any]) -> str:
         since = f" since the report of {made['since']['night']}" if made["since"] else " yet"
         words = [f"nothing new: no runs{since}"]
     elif sure or suspected:
-        worst = f"; worst: {headline(alone[0])}{_since(alone[0])}" if alone else ""
+        several = len({row["device"] for row in made["runs"]}) > 1
+        worst = f"; worst: {headline(alone[0], device=several)}{_since(alone[0])}" if alone else ""
         worst = worst or (f"; {events[0]['text']}" if events else "")
-        worst = worst if sure else f": {_suspicion(made['reruns'][0])}"
+        worst = worst if sure else f": {_suspicion(made['reruns'][0], device=several)}"
         lead = "" if sure else "nothing certain: "
         words = [f"{lead}{', '.join(sure + suspected)} in {runs}{worst}"]
     elif series["short"] and not series["tested"]:
         needed = f", the closest needs {_several(series['needed'], 'more run')}" if series["needed"] else ""
         words = [f"no series could be judged: {runs}, all {series['looked_at']} series are too short{needed}"]
     else:
-        words = [f"nothing {'new' if open_ else 'changed'}: {runs}, {looked}"]
+        what = "no series" if made.get("kernels") else "nothing"
+        words = [f"{what} {'new' if open_ and what == 'nothing' else 'changed'}: {runs}, {looked}"]
     if series["short"] and (sure or suspected):
         words.append(f"{series['short']} of {series['looked_at']} series too short to judge")
     if (left_out := series.get("left_out", {}).get("tonight", 0)) and made["runs"]:
@@ -308,8 +322,16 @@ def _events_of(made: Mapping[str, Any]) -> tuple[list[Row], list[Row]]:
 
 def _since(row: Row) -> str:
     """Return the first commit of a change and what changed with it."""
-    since = f" since {visible(str(row['build']))[:12]}" if row.get("build") else ""
+    build = visible(str(row["build"]))[:12] if row.get("build") else ""
+    if _context_changed(row) and row.get("build_before") not in (None, row.get("build")):
+        return f" ({row['cause']}; and the commit: {build})"
+    since = f" since {build}" if build else ""
     return since + (f" ({row['cause']})" if row.get("cause") else "")
+
+
+def _context_changed(row: Row) -> bool:
+    """Tell whether more than the code differs between the runs before a change and those since."""
+    return any(one["part"] == "context" for one in row.get("differences", ()))
 
 
 def _by_direction(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
@@ -321,10 +343,11 @@ def _still_open(rows: Sequence[Row]) -> list[str]:
     return [f"{words} still open" for words in _by_direction(rows, ("regression", "improvement", "other change"))]
 
 
-def _suspicion(row: Row) -> str:
+def _suspicion(row: Row, *, device: bool) -> str:
     before, after = row["expected"], row["value"]
     return headline(
-        row | {"before": before, "after": after, "change": (after - before) / abs(before) if before else None}
+        row | {"before": before, "after": after, "change": (after - before) / abs(before) if before else None},
+        device=device,
     )
 
 
@@ -340,14 +363,15 @@ def _upload_summary(made: Mapping[str, Any]) -> str:
     return "".join(f"; {words}" for words in said)
 
 
-def headline(row: Mapping[str, Any]) -> str:
-    """Say a change in a few words.
+def headline(row: Mapping[str, Any], *, device: bool = False) -> str:
+    """Say a change in a few words, on which ``device`` if asked.
 
     >>> row = {"subject": "saxpy", "quantity": "duration", "kind": "duration", "before": 100.0, "after": 112.0}
     >>> headline(row | {"change": 0.12})
     'saxpy duration +12.0 %'
     """
-    named = f"{visible(str(row.get('label') or row['subject']))[:60]} {row['quantity'].replace('_', ' ')}"
+    named = f"{short(row.get('label') or row['subject'])} {row['quantity'].replace('_', ' ')}"
+    named += f" on {visible(str(row['device']))[:40]}" if device and row["device"] else ""
     if specs.smallest_change(row["kind"]).relative > 0 and row["change"] is not None:
         return f"{named} {100 * row['change']:+.1f} %"
     return f"{named} {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])}"

@@ -1,4 +1,4 @@
-"""Kernels of a night that are new, vanished, or launched in another way without a change of their time."""
+"""Kernels of a night that are new, vanished, renamed, or launched in another way without a change of their time."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,6 +7,7 @@ import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import differences
+from profsvc.analysis.changes.kernel_matching import renamed_kernels
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -14,14 +15,17 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 MIN_NIGHTS = 3
 """Earlier nights that are needed, and on each of which a kernel ran before it counts as vanished."""
+MAX_NOISE_RUNS = 30
+"""Earlier runs of a renamed kernel that say what its time was and how it scattered."""
 PARTS = ("launch", "resources")
 NAMES = ("project", "device", "branch", "subject", "run_id")
-APPEARED, VANISHED, LAUNCHED = "appeared", "vanished", "launched"
+APPEARED, VANISHED, RENAMED, LAUNCHED = "appeared", "vanished", "renamed", "launched"
 
 
 def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int]) -> list[Row]:
-    """Return kernels that are new, vanished or launched differently in the runs of a night: change, project, device,
-    branch, kernel, subject, run_id and, as far as they are known, time_ns and differences.
+    """Return kernels that are new, vanished, renamed or launched differently in the runs of a night: change, project,
+    device, branch, kernel, subject, run_id and, as far as they are known, time_ns and differences. One that is renamed
+    has the name, the median time and the run-to-run noise (standard deviation / median) that it had before.
 
     ``points`` are those of all series. Kernels are compared with those of the same project, device, branch and tool.
     """
@@ -53,12 +57,21 @@ def _newest_of_kernels(side: pd.DataFrame) -> dict[str, Row]:
 
 def _come_and_gone(old: pd.DataFrame, new: pd.DataFrame, nights: Sequence[str]) -> Iterator[Row]:
     known, seen = set(old["kernel"]), set(new["kernel"])
-    for _, point in new[~new["kernel"].isin(list(known))].drop_duplicates("kernel").iterrows():
-        yield _row(APPEARED, point)
+    fresh = new[~new["kernel"].isin(list(known))].drop_duplicates("kernel")
     lasting = old[old["at"] >= nights[0]]
     counts = lasting.groupby("kernel")["at"].agg(lambda at: at.str[:10].nunique())
-    for kernel in counts.index[counts == len(nights)]:
-        if kernel not in seen:
+    gone = [str(kernel) for kernel in counts.index[counts == len(nights)] if kernel not in seen]
+    was = {after: before for before, after in renamed_kernels(gone, list(fresh["kernel"]))}
+    for _, point in fresh.iterrows():
+        before = was.get(point["kernel"])
+        times = old.loc[old["kernel"] == before, "value"].tail(MAX_NOISE_RUNS)
+        if before and (level := float(times.median())) > 0:
+            earlier = {"kernel_before": before, "before_ns": level, "noise": float(times.std()) / level}
+            yield _row(RENAMED, point) | earlier
+        else:
+            yield _row(APPEARED, point)
+    for kernel in gone:
+        if kernel not in was.values():
             yield _row(VANISHED, lasting[lasting["kernel"] == kernel].iloc[-1])
 
 

@@ -78,16 +78,32 @@ def kernel_counts(rows: Sequence[Row]) -> list[str]:
     >>> kernel_counts([{"change": "appeared"}, {"change": "launched"}, {"change": "launched"}])
     ['1 new kernel', '2 kernels launched differently']
     """
-    words = {"appeared": "new {}", "vanished": "vanished {}", "launched": "{} launched differently"}
+    words = {"renamed": "renamed {}", "appeared": "new {}", "vanished": "vanished {}",
+             "launched": "{} launched differently"}  # fmt: skip
     said = []
     for change, form in words.items():
-        if count := sum(row["change"] == change for row in rows):
-            said.append(f"{count} {form.format('kernel' if count == 1 else 'kernels')}")
+        own = [row for row in rows if row["change"] == change]
+        if own:
+            text = f"{len(own)} {form.format('kernel' if len(own) == 1 else 'kernels')}"
+            most = max(own, key=_renamed_change) if change == "renamed" else None
+            said.append(f"{text} ({_name(most)} {100 * _signed_change(most):+.1f} %)" if most else text)
     return said
+
+
+def _signed_change(row: Row) -> float:
+    return float(row["time_ns"] / row["before_ns"] - 1)
+
+
+def _renamed_change(row: Row) -> float:
+    return abs(_signed_change(row))
 
 
 def kernel_change_text(row: Row) -> str:
     """Return what changed about a kernel in the runs of a night."""
+    if row["change"] == "renamed":
+        both = f"{amount(row['before_ns'], 'ns')} to {amount(row['time_ns'], 'ns')} per launch"
+        noise = f"run-to-run noise {100 * row['noise']:.2g} %"
+        return f"was {short(row['kernel_before'])}: {both} ({100 * _signed_change(row):+.1f} %; {noise})"
     if row["differences"]:
         return ", ".join(map(difference_text, row["differences"]))
     return f"{'new' if row['change'] == 'appeared' else 'vanished'} ({amount(row['time_ns'], 'ns')} per launch)"
