@@ -100,7 +100,7 @@ def working(context: Context, cluster: str, count: int) -> "Iterator[tuple[Opene
 
     if count and not cluster:
         raise UsageError("--workers needs --cluster local")
-    engine = open_engine(context, pooled=True)
+    engine = open_engine(context)
     opened = Opened(engine, open_files(engine))
     if cluster and not store.is_server_of(engine):
         print_message(

@@ -64,14 +64,11 @@ def read_store(context: Context) -> str:
     return "" if context.obj["store"] else str(settings.load()["read_store"])
 
 
-def open_engine(
-    context: Context, *, as_it_is: bool = False, only_reads: bool = False, pooled: bool = False
-) -> "Engine":
+def open_engine(context: Context, *, as_it_is: bool = False, only_reads: bool = False) -> "Engine":
     """Return the store of this call: --store, else PROFSVC_STORE, else the file in the user's data folder.
 
     It is created and migrated, unless it is wanted ``as_it_is``. Where PROFSVC_URL names a service, a command that
     needs a store refuses to pick one. What ``only_reads`` gets the replica of PROFSVC_READ_STORE if that can answer.
-    ``pooled`` is for what opens many transactions.
     """
     from profsvc import store
 
@@ -86,7 +83,7 @@ def open_engine(
         return _opened(context, opened)
     if as_it_is:
         return _opened(context, store.connect)
-    return _opened(context, lambda asked: store.open_store(asked, tell=print_message, pooled=pooled))
+    return _opened(context, lambda asked: store.open_store(asked, tell=print_message, pooled=True))
 
 
 def _opened(context: Context, opened: "Callable[[str | None], Engine]") -> "Engine":

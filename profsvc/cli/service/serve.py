@@ -64,7 +64,7 @@ def serve(
     from profsvc.web.http.malloc import limit_arenas
 
     limit_arenas()  # before any thread is there
-    engine = open_engine(context, pooled=True)
+    engine = open_engine(context)
     place = service.Endpoint(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
     files = open_files(engine)
     schedules = (

@@ -41,6 +41,7 @@ FRAMES_OF_KIND = {
 END_OF_TIME = "9999-12-31T00:00:00Z"
 
 
+@store.keep_connections
 def report_of_night(
     engine: "Engine",
     project: str | None = None,

@@ -97,6 +97,8 @@ def _on_begin(connection: Connection) -> None:
         driver.execute("BEGIN IMMEDIATE")
         driver.execute(f"PRAGMA busy_timeout = {COMMIT_SECONDS * 1000}")
     else:
+        if connection.connection.info.get("writes"):
+            driver.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
         begin_reading(driver, Path(str(connection.engine.url.database)))
 
 

@@ -180,8 +180,8 @@ class FileConnection:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
-        self._driver.close()
+        """Leave the file open for the next connection of the reader."""
+        self.engine.keep(self._driver)
 
     @contextmanager
     def begin(self) -> Iterator[None]:
@@ -216,14 +216,25 @@ class FileReader:
         """Keep how the file is opened and read, and what makes the engine of SQLAlchemy."""
         self.url = SimpleNamespace(database=str(file))
         self.pool = object()
+        self._idle: sqlite3.Connection | None = None
         self.begin, self._opened, self._make_full, self._file = begin, opened, full, file
 
     def connect(self) -> FileConnection:
-        """Open the file."""
-        return FileConnection(self, self._opened(self._file))
+        """Open the file, or go on with it: to open it is to learn every view again."""
+        driver, self._idle = self._idle, None
+        return FileConnection(self, driver or self._opened(self._file))
+
+    def keep(self, driver: sqlite3.Connection) -> None:
+        """Keep a connection that is not used any more, or close it if there is one already."""
+        before, self._idle = self._idle, driver
+        if before:
+            before.close()
 
     def dispose(self) -> None:
-        """Let go of the engine of SQLAlchemy, if it was made."""
+        """Close the file, and let go of the engine of SQLAlchemy, if it was made."""
+        if self._idle:
+            self._idle.close()
+            self._idle = None
         if "_full" in self.__dict__:
             self._full.dispose()
 

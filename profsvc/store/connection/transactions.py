@@ -5,13 +5,13 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from profsvc.errors import NotFoundError
 from profsvc.store.connection import locks
 from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.locks import lock_file_of
-from profsvc.store.connection.sql import Connection, Engine, text
+from profsvc.store.connection.sql import Connection, Engine, FileReader, text
 from profsvc.store.connection.urls import file_of
 
 WRITE_OPTION = "profsvc_write"
@@ -32,16 +32,15 @@ _TRANSACTION: ContextVar[tuple[Engine, Connection] | None] = ContextVar("within"
 
 
 class _IdleConnections(NamedTuple):
-    """The unused connections of `keep_connections`, for reading and for writing."""
+    """The unused connections of `keep_connections`."""
 
     engine: Engine
-    reading: list[Connection]
-    writing: list[Connection]
+    idle: list[Connection]
 
     def close(self) -> None:
         """Close them."""
-        while idle := self.reading or self.writing:
-            idle.pop().close()
+        while self.idle:
+            self.idle.pop().close()
 
 
 _IDLE: ContextVar[_IdleConnections | None] = ContextVar("kept", default=None)
@@ -78,24 +77,39 @@ def reading(engine: Engine) -> Iterator[Connection]:
 def _connection(engine: Engine, writes: bool) -> Iterator[Connection]:
     """Yield a connection, reused if `keep_connections` has one. After an error all of them are closed."""
     kept = _IDLE.get()
-    # The engine of a writing connection is another object, because it has options; both share the pool.
-    if kept is None or kept.engine.pool is not engine.pool:
+    # Engines with other options are other objects; all share the pool.
+    if kept is None or kept.engine.pool is not engine.pool or isinstance(cast("object", engine), FileReader):
         with _open(engine, writes) as connection:
             yield connection
         return
-    idle = kept.writing if writes else kept.reading
-    connection = idle.pop() if idle else _open(engine, writes)
+    connection = kept.idle.pop() if kept.idle else engine.connect()
+    connection.execution_options(**{WRITE_OPTION: writes})
     try:
         yield connection
     except BaseException:
         connection.close()
         kept.close()
         raise
-    idle.append(connection)
+    kept.idle.append(connection)
 
 
 def _open(engine: Engine, writes: bool) -> Connection:
     return (engine.execution_options(**{WRITE_OPTION: True}) if writes else engine).connect()
+
+
+@contextmanager
+def kept_connections(engine: Engine) -> Iterator[None]:
+    """Reuse the connections between the transactions of the block, and close them at its end."""
+    kept = _IDLE.get()
+    if kept is not None and kept.engine is engine:
+        yield
+        return
+    token = _IDLE.set(kept := _IdleConnections(engine, []))
+    try:
+        yield
+    finally:
+        _IDLE.reset(token)
+        kept.close()
 
 
 def keep_connections(
@@ -108,15 +122,8 @@ def keep_connections(
 
     @wraps(work)
     def worked(engine: Engine, /, *args: Params.args, **options: Params.kwargs) -> Returned:
-        kept = _IDLE.get()
-        if kept is not None and kept.engine is engine:
+        with kept_connections(engine):
             return work(engine, *args, **options)
-        token = _IDLE.set(kept := _IdleConnections(engine, [], []))
-        try:
-            return work(engine, *args, **options)
-        finally:
-            _IDLE.reset(token)
-            kept.close()
 
     return worked
 

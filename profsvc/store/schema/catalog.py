@@ -172,12 +172,17 @@ def create_view_sql(
     selected = [f"{sql} AS {name}" for name, _, sql, _ in shape.columns]
     if view in COUNTER_VIEWS:
         # One lookup per column instead of a pivot by GROUP BY: a query only pays for the columns that it names.
-        value = "(SELECT c.value FROM counters c WHERE c.launch_id = l.launch_id AND c.counter_id = {})"
+        value = "(SELECT value FROM counters WHERE launch_id = l.launch_id AND counter_id = {})"
         own = launch_views.OWN_COUNTERS
         selected += [
             f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
             for name, number in counters.items()
         ]
+    if view == "v1_counters" and dialect == "sqlite":
+        # Every connection to SQLite first parses all views, and these two are half of that: one names the other's.
+        shape = shape._replace(source=launch_views.COUNTERS_ONCE)
+        selected = [f"a.{name} AS {name}" for name, _, _, _ in shape.columns]
+        selected += [f'a."{name}" AS "{name}"' for name in counters]
     source = _columns_source(meanings or {}, dialect) if view == "v1_columns" else shape.source
     ends = [*[","] * (len(selected) - 1), ""]
     notes = [f"  -- {says}" if says and dialect == "sqlite" else "" for _, _, says in columns]

@@ -23,6 +23,11 @@ EVERY = f"launches l LEFT {_FILE}{_NAMES}"
 """Launches of every file."""
 ONCE = f"launches l {_FILE} AND u.same_as IS NULL{_NAMES}"
 """Launches, each once."""
+COUNTERS_ONCE = (
+    "v1_counters_all a WHERE a.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM uploads f"
+    f" WHERE f.upload_id = a.launch_id / {IDS_PER_UPLOAD} AND f.same_as IS NOT NULL)"
+)
+"""The rows of ``v1_counters_all`` whose launches are those of `ONCE`."""
 
 
 # A block has few launches, so the block of a launch is in a short range of keys. The launch comes first and the names
