@@ -24,7 +24,7 @@ from sqlalchemy import Engine
 from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.store import opening
-from profsvc.store.connection.transactions import exclusive_writer
+from profsvc.store.connection.transactions import exclusive_writer, kept_connections
 from profsvc.store.connection.urls import file_of
 from profsvc.store.maintenance.migrations import upgrade
 from tests import hostile, postgres
@@ -180,10 +180,11 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
-    """A store of this test's own."""
+    """A store of this test's own, whose connections are reused: to learn every view again takes longer than a step."""
     shutil.copy(empty, tmp_path / "store.sqlite")
     engine = store.open_store(str(tmp_path / "store.sqlite"))
-    yield engine
+    with kept_connections(engine):
+        yield engine
     engine.dispose()
 
 

@@ -3,6 +3,8 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import nullcontext
+from contextvars import Context
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.store import opening
+from profsvc.store.connection.transactions import kept_connections
 from profsvc.store.ingest import staging, upload
 from profsvc.store.maintenance.migrations import upgrade
 from profsvc.tables import Batch, frame
@@ -104,11 +107,13 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def engine(url: str, sqlite_template: Path) -> Iterator[Engine]:
+def engine(request: pytest.FixtureRequest, url: str, sqlite_template: Path) -> Iterator[Engine]:
+    """A store of this test's own, whose connections are reused, but by tests of connections."""
     if "://" not in url and not Path(url).exists():
         shutil.copy(sqlite_template, url)
     engine = store.open_store(url, COUNTERS)
-    yield engine
+    with nullcontext() if request.path.parent.name == "connection" else kept_connections(engine):
+        yield engine
     engine.dispose()
 
 
@@ -135,7 +140,7 @@ def filled(
 
     def fill(call: Callable[[], object], beside: Path | None = None) -> Engine:
         if kind not in contents:
-            call()
+            Context().run(call)  # the file or database is copied, so no connection to it may be left
             assert server is None or server.left(own) == []
             folder = tmp_path_factory.mktemp("filled")
             found = server.database(own) if server else shutil.copy(own, folder / "store.sqlite")
