@@ -1,5 +1,6 @@
 """A service on a port of this machine, as a test reaches it."""
 
+import asyncio
 import gzip
 import shutil
 import threading
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+import uvicorn.server
 from sqlalchemy import Engine
 
 from profsvc import store
@@ -58,6 +60,18 @@ def error_of(answer: httpx.Response) -> dict[str, str]:
     return body["error"]
 
 
+class Impatient:
+    """What a server knows of asyncio, but that it looks ten times as often whether it shall end or its work is done."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 10)
+
+
+uvicorn.server.asyncio = Impatient()  # type: ignore[attr-defined]
 LOCAL = Endpoint()
 
 
@@ -70,7 +84,8 @@ def running(site: AppState, connections: int = 100, endpoint: Endpoint = LOCAL) 
         thread = threading.Thread(target=server.run, kwargs={"sockets": [line]})
         thread.start()
         try:
-            with httpx.Client(timeout=20.0) as http:
+            # Certificates are not asked for: to load them takes as long as a page.
+            with httpx.Client(timeout=20.0, verify=False) as http:
                 yield Service(f"http://127.0.0.1:{port}", port, site, http)
         finally:
             server.should_exit = True
