@@ -65,7 +65,11 @@ TWICE = ("_blocks", "_both_ways")
 # What takes tens of seconds begins first: at the end the other process would wait for it.
 BEGIN_FIRST = {
     "test_the_store_works_on", "test_every_page_is_whole", "test_uploads_go_on_while_processes_are_killed",
-    "test_one_worker_killed_on_the_way_and_everything_there_once",
+    "test_one_worker_killed_on_the_way_and_everything_there_once", "test_two_processes_are_one_service",
+    "test_nothing_keeps_anyone_from_using_a_page_without_script",
+    "test_ctrl_c_leaves_whole_files_and_the_same_command_goes_on", "test_each_process_answers_as_many_connections",
+    "test_uploads_of_several_processes_to_a_service_that_comes_and_goes_are_each_there_once",
+    "test_the_flawed_line_leads_in_most_kernels_of_the_later_sets",
 }  # fmt: skip
 
 

@@ -193,7 +193,9 @@ def test_uploads_of_several_processes_to_a_service_that_comes_and_goes_are_each_
     while any(sender.is_alive() for sender in senders):
         server = FORK.Process(target=_serve, args=(store_file, port))
         server.start()
-        time.sleep(draw.uniform(1.0, 4.0))
+        ends = time.monotonic() + draw.uniform(0.5, 2.0)
+        for sender in senders:
+            sender.join(max(0.0, ends - time.monotonic()))
         (server.kill if draw.random() < 0.5 else server.terminate)()
         server.join()
         assert server.exitcode in (0, -signal.SIGKILL, -signal.SIGTERM)
