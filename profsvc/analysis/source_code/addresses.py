@@ -74,19 +74,22 @@ def loops_of(rows: Sequence[Row]) -> list[tuple[int, int]]:
 def chained_loads(code: Sequence[Operands], loops: Sequence[tuple[int, int]]) -> set[int]:
     """Return the places of loads in loops whose address comes from the value of a load of the turn before."""
     found: set[int] = set()
+    loads = [place for place, one in enumerate(code) if one.opcode in LOADS]
     for first, last in loops:
-        turn_before: dict[str, bool] = {}
+        if not any(first <= place <= last for place in loads):
+            continue
+        loaded: set[str] = set()
         for turn in (0, 1):
-            loaded: dict[str, bool] = {} if turn == 0 else dict(turn_before)
             for place in range(first, last + 1):
                 one = code[place]
-                comes = any(loaded.get(name, False) for name in one.read if not _is_predicate(name))
-                if turn == 1 and comes and one.opcode in LOADS:
+                comes, is_load = not loaded.isdisjoint(one.read), one.opcode in LOADS
+                if turn == 1 and comes and is_load:
                     found.add(place)
                 # In the second turn only values of the first count.
-                result = turn == 0 if one.opcode in LOADS else comes
-                loaded |= dict.fromkeys(one.written, result)
-            turn_before = loaded
+                if turn == 0 if is_load else comes:
+                    loaded.update(name for name in one.written if not _is_predicate(name))
+                elif loaded:
+                    loaded.difference_update(one.written)
     return found
 
 
@@ -97,23 +100,30 @@ def loads_of_several_blocks(code: Sequence[Operands], sass: Sequence[str]) -> di
     A kernel that does not read one of the indices has no blocks along it. What a subroutine does with an index, as one
     that divides, is not followed: with subroutines nothing is known.
     """
-    read = {SPECIAL[name] for text in sass for name in SPECIAL if name in text}
+    read = {SPECIAL[name] for text in sass if "SR_CTAID" in text for name in SPECIAL if name in text}
     if not read or any(one.opcode == "CALL" for one in code):
         return {}
     origins: dict[str, Origins] = {}
+    known = origins.keys()
     addresses: dict[int, Origins] = {}
     for _ in range(2):  # what the end of a loop writes, its beginning reads
         for place, one in enumerate(code):
             own: Origins = NOTHING
-            for name in one.read:
-                if (more := origins.get(name)) and not _is_predicate(name):
-                    own = own | more if own else more
+            if not known.isdisjoint(one.read):
+                for name in one.read:
+                    if (more := origins.get(name)) and not _is_predicate(name):
+                        own = own | more if own else more
             if one.opcode in LOADS:
                 addresses[place] = own
             result = _origins(one, sass[place], own, origins)
-            is_guarded = sass[place].lstrip().startswith("@")
             for name in one.written:
-                origins[name] = result | origins.get(name, NOTHING) if is_guarded else result
+                before = origins.get(name, NOTHING)
+                if result or before:
+                    after = result | before if sass[place].lstrip().startswith("@") else result
+                    if after:
+                        origins[name] = after
+                    else:
+                        del origins[name]
     several = (place for place, own in addresses.items() if VALUE not in own and _is_partial(own, read))
     return {place: THREAD in addresses[place] for place in several}
 

@@ -210,26 +210,30 @@ def _step(sass: str) -> _Step:
     listed = [one.strip() for one in COMMA.split(rest)] if rest else []
     plain = [one for one in listed if not PREDICATE.match(one)]
     own = operands(sass)
-    number = zlib.crc32(REGISTER.sub("_", text).encode())
-    read = tuple(one for one in own.read if f"desc[{one}]" not in text)
-    opaque = _Step("other", number, (), own.written, read, guard is not None)
+    is_guarded = guard is not None
+
+    def opaque(kind: str = "other") -> _Step:
+        number = zlib.crc32(REGISTER.sub("_", text).encode())
+        read = tuple(one for one in own.read if f"desc[{one}]" not in text) if "desc[" in text else own.read
+        return _Step(kind, number, (), own.written, read, is_guarded)
+
     if opcode in LOADS or opcode in STORES:
         found = ADDRESS.search(text)
-        kind = "load" if opcode in LOADS else "store"
         terms = tuple(_of_address(*one) for one in TERM.findall(found[1] if found else ""))
-        return opaque._replace(kind=kind, terms=terms, read=tuple(one for _, one in terms if isinstance(one, str)))
+        names = tuple(one for _, one in terms if isinstance(one, str))
+        return opaque("load" if opcode in LOADS else "store")._replace(terms=terms, read=names)
     if opcode in VALUES:
-        return opaque._replace(kind="value")
+        return opaque("value")
     if opcode in ("S2R", "S2UR"):
-        return opaque._replace(number=zlib.crc32(listed[-1].encode()), read=())
+        return opaque()._replace(number=zlib.crc32(listed[-1].encode()), read=())
     kind, parts = _computed(opcode, modifiers, plain, rest)
     terms = tuple(one for part in parts if (one := _term(part)) is not None)
     if not parts or len(terms) < len(parts):
-        return opaque
+        return opaque()
     if kind == "product" and any(_is_of_a_hash(part) for part in parts[:2]):
-        return opaque._replace(kind="value")
+        return opaque("value")
     names = tuple(one for _, one in terms if isinstance(one, str)) + ((guard[1],) if guard else ())
-    return opaque._replace(kind=kind, terms=terms, read=names)
+    return _Step(kind, 0, terms, own.written, names, is_guarded)
 
 
 def _computed(opcode: str, modifiers: Sequence[str], plain: Sequence[str], rest: str) -> tuple[str, Sequence[str]]:
@@ -251,6 +255,7 @@ def _computed(opcode: str, modifiers: Sequence[str], plain: Sequence[str], rest:
     return "other", []
 
 
+@lru_cache(maxsize=1 << 12)
 def _term(text: str) -> tuple[int, str | int] | None:
     if found := NAME.match(text):
         return (-1 if found[1] else 1), found[2]

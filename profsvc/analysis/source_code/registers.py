@@ -74,12 +74,13 @@ def _results(listed: Sequence[str]) -> int:
     return place
 
 
-def _registers(text: str, width: int = 1) -> list[str]:
-    found = []
+@lru_cache(maxsize=1 << 12)
+def _registers(text: str, width: int = 1) -> tuple[str, ...]:
+    found: list[str] = []
     for kind, number, suffix in REGISTER.findall(text):
         size = 1 if kind in ("P", "UP") else 2 if suffix == "64" else width
         found += [f"{kind}{int(number) + one}" for one in range(size)]
-    return found
+    return tuple(found)
 
 
 def jumps(sass: Sequence[str], addresses: Sequence[str]) -> Iterator[tuple[str, int, int]]:
