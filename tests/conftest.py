@@ -55,11 +55,18 @@ def pytest_configure() -> None:
 NOT_FAST = {
     "empty", "demo", "engine", "hostile_store", "held_out_store", "store_file", "url", "postgres_server", "chromium",
 }  # fmt: skip
-# Folders of what computes alone. Of them, those that put every file through the same, fit long logs or simulate many
-# nights or caches take too long, and so do modules that read every file in two ways.
+# Folders of what computes alone. Of them, those that put every file through the same, fit long logs, simulate many
+# nights or caches or draw pictures take too long, and so do modules that read every file in two ways, and these tests.
 COMPUTING = ("channels", "formats", "formulas", "reports", "specs")
-LONG = {"change", "invariants", "memory_hierarchy", "power", "thermal"}
-TWICE = ("_blocks", "_both_ways")
+LONG = {"change", "invariants", "memory_hierarchy", "plots", "power", "thermal"}
+TWICE = ("_and_pages", "_blocks", "_both_ways", "_chunks")
+LONG_TESTS = {
+    "test_any_pace_of_reading", "test_cut_and_damaged_files", "test_damaged_bytes_end_as_a_sentence",
+    "test_fit_leaves_out_what_is_no_measurement_and_needs_three", "test_header_after_much_output",
+    "test_memory_does_not_grow_with_the_rows", "test_random_rows_under_sanitizers",
+    "test_scaled_units_give_the_same_counters", "test_the_pages_of_one_report_hold_the_same_launches",
+    "test_the_wheel_names_its_platform_if_it_has_the_module",
+}  # fmt: skip
 
 
 # What takes tens of seconds begins first: at the end the other process would wait for it.
@@ -101,8 +108,8 @@ def _is_fast(item: pytest.Item) -> bool:
         return False
     if isinstance(item, DoctestItem):
         return True
-    is_drawn = hasattr(getattr(item, "obj", None), "hypothesis")
-    return not is_drawn and not NOT_FAST.intersection(getattr(item, "fixturenames", ()))
+    is_long = hasattr(getattr(item, "obj", None), "hypothesis") or getattr(item, "originalname", None) in LONG_TESTS
+    return not is_long and not NOT_FAST.intersection(getattr(item, "fixturenames", ()))
 
 
 @pytest.hookimpl(wrapper=True)
