@@ -1,72 +1,95 @@
-"""Blocks of the events of a PyTorch trace at once: Arrow parses them, and whole columns are made of what it finds.
+"""Blocks of the events of a PyTorch trace at once: msgspec parses them, and whole columns are made of what it finds.
 
-Events of devices are parsed apart from the others, whose arguments may have the same names and be of other kinds. A
-block is read so only if each value that is asked for is of the kind that it should be; any other is left to the events.
+A block is read so only if each value that is asked for is of a kind that it may have; any other is left to the events.
 """
 
-import re
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import partial, reduce
-from typing import NamedTuple
+from functools import cached_property, partial, reduce
+from itertools import compress
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.json
+from msgspec import UNSET, Raw, UnsetType
 
 from profsvc.formats.columnar import csv_columns
-from profsvc.formats.columnar.arrow_columns import (
-    NullableInts,
-    decode_categories,
-    first_present,
-    nullable_ints,
-    present_values,
-    split_decimals,
-)
-from profsvc.formats.columnar.json_objects import JsonObjects
-from profsvc.formats.columnar.line_blocks import WORD_BYTES, Columns, Floats, IrregularBlockError, require_plain
+from profsvc.formats.columnar.arrow_columns import NullableInts, first_present, split_decimals
+from profsvc.formats.columnar.json_objects import parse_objects
+from profsvc.formats.columnar.line_blocks import Columns, Floats, IrregularBlockError, require_plain
 from profsvc.formats.parsing.copy_kinds import parse_transfer
-from profsvc.formats.parsing.json_stream import storable_text
+from profsvc.formats.parsing.json_stream import loads, storable_text
 from profsvc.formats.parsing.numbers import MAX_EXACT_INT, MAX_INT64
 from profsvc.formats.parsing.timestamps import MAX_NS, Flags, Int64s
-from profsvc.formats.pytorch.events import COUNTERS, DEVICE, KINDS, METRICS, is_ignored
+from profsvc.formats.pytorch.events import COUNTERS, KINDS, METRICS, integer, is_ignored, metric_number
+from profsvc.formats.pytorch.xla import gpu_index
 from profsvc.formats.rocm.rocprof_v1_tables import SECTIONS
 
 Devices = Mapping[int, tuple[str | None, str | None]]
+Whole = int | str | None
+"""An integer; some events have a text in its place, which stands for none."""
+T = TypeVar("T", bound=Hashable)
 
 # Decimals of parsed microseconds.
 MICROSECOND_DECIMALS = 6
-_INTEGER_ARGUMENTS = ("device", "context", "stream", "correlation", "bytes", "Bytes", "external id", "External id")
-_INTEGER_METRICS = ("registers per thread", "shared memory")
-_REAL_METRICS = tuple(name for name in METRICS if name not in _INTEGER_METRICS)
-_SHAPE = ("grid", "block")
 _TABLES = {"kernel": "launches", "copy": "transfers", "set": "transfers", "call": "api_calls", "range": "ranges"}
-# Events of XLA and rocprof, and CUPTI counters, whose argument names are the counters, are read one by one.
-_SINGLE_EVENT_MARK = b"/device:GPU:"
-_SINGLE_EVENT_ENDINGS = (b"_details", b'"BeginNs', *(name.encode() for name in (*SECTIONS, COUNTERS)))
-# At most as long as Arrow's decimals.
-_NUMBER = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*(-?[0-9][-+.0-9Ee]{0,37})[ \t\r\n,}]")
+_DECIMAL_SIGNS = b"-.0123456789\n"
+_ABSENT = Raw()
 
 
-def _schema(arguments: Mapping[str, pa.DataType]) -> pa.Schema:
-    texts, wholes = dict.fromkeys(("ph", "cat", "name"), pa.string()), dict.fromkeys(("pid", "tid"), pa.int64())
-    times = dict.fromkeys(("ts", "dur"), pa.decimal128(38, MICROSECOND_DECIMALS))
-    return pa.schema({**texts, **wholes, **times, "args": pa.struct(list(arguments.items()))})
+class _Arguments(msgspec.Struct, gc=False):
+    """The arguments that are asked for; events with one of those of `UnsetType` are read one by one."""
+
+    device: Whole = None
+    context: Whole = None
+    stream: Whole = None
+    correlation: Whole = None
+    bytes: Whole = None
+    Bytes: Whole = None
+    external_id: Whole = msgspec.field(default=None, name="external id")
+    External_id: Whole = msgspec.field(default=None, name="External id")
+    registers: Raw = msgspec.field(default=_ABSENT, name="registers per thread")
+    shared_memory: Raw = msgspec.field(default=_ABSENT, name="shared memory")
+    blocks_per_sm: Raw = msgspec.field(default=_ABSENT, name="blocks per SM")
+    warps_per_sm: Raw = msgspec.field(default=_ABSENT, name="warps per SM")
+    occupancy: Raw = msgspec.field(default=_ABSENT, name="est. achieved occupancy %")
+    grid: Raw = _ABSENT
+    block: Raw = _ABSENT
+    name: object = None
+    # Of XLA and the first rocprof.
+    kernel_details: UnsetType = UNSET
+    memcpy_details: UnsetType = UNSET
+    Memset_details: UnsetType = UNSET
+    memset_details: UnsetType = UNSET
+    static_shared: UnsetType = UNSET
+    dynamic_shared: UnsetType = UNSET
+    group_mem: UnsetType = UNSET
+    occ_pct: UnsetType = UNSET
+    BeginNs: UnsetType = UNSET
 
 
-_SCHEMAS = {
-    "host": _schema({"correlation": pa.int64()}),
-    "device": _schema(
-        {
-            **dict.fromkeys((*_INTEGER_ARGUMENTS, *_INTEGER_METRICS), pa.int64()),
-            **dict.fromkeys(_REAL_METRICS, pa.float64()),
-            **dict.fromkeys(_SHAPE, pa.list_(pa.int64())),
-        }
-    ),
-}
+class _Event(msgspec.Struct, gc=False):
+    """The members of an event that are asked for; times are kept as they are printed."""
+
+    ph: str | None = None
+    cat: str | None = None
+    name: str | None = None
+    pid: Whole = None
+    tid: Whole = None
+    ts: Raw = _ABSENT
+    dur: Raw = _ABSENT
+    args: _Arguments | None = None
+
+
+_DECODER = msgspec.json.Decoder(list[_Event])
+_NO_ARGUMENTS = _Arguments()
+_MEMBERS = {field.encode_name: attrgetter(field.name) for field in msgspec.structs.fields(_Event)}
+_ARGUMENTS = {field.encode_name: attrgetter(field.name) for field in msgspec.structs.fields(_Arguments)}
 
 
 class ParsedEvents(NamedTuple):
@@ -90,72 +113,57 @@ def parse(text: str, base: int, devices: Devices) -> ParsedEvents | None:
     ``base`` is added to the starts, in ns; ``devices`` are the names and compute capabilities by index.
     """
     try:
-        return _parse_objects(JsonObjects(text.encode()), base, devices)
-    except (pa.ArrowInvalid, IrregularBlockError):
+        return _parse(text.encode(), base, devices)
+    except (pa.ArrowInvalid, IrregularBlockError, RecursionError):
         return None
 
 
-def _parse_objects(objects: JsonObjects, base: int, devices: Devices) -> ParsedEvents:
+def _parse(text: bytes, base: int, devices: Devices) -> ParsedEvents:
     require_plain(abs(base) < MAX_NS)
-    require_plain(_SINGLE_EVENT_MARK not in objects.text and not objects.has_text_ending(*_SINGLE_EVENT_ENDINGS))
-    for name in ("ts", "dur"):
-        objects.must_be_decimals(name)
-    taken = np.zeros(len(objects), np.bool_)
+    events, end, first_lines, last_lines = parse_objects(text, _DECODER)
+    require_plain(not any(map(_names_process_of_others, [event for event in events if event.ph == "M"])))
+    categories = [event.cat if event.ph == "X" else None for event in events]
+    counts = Counter(categories)
+    numbers = {category: _table_number(category) for category in counts}
+    found = np.array([numbers[category] for category in categories])
     tables: dict[str, Columns] = {}
-    passed = Counter[str]()
-    on_device = _on_device(objects)
-    for side, group in (("device", on_device), ("host", ~on_device)):
-        if not group.any():
-            continue
-        text = objects.joined(group)
-        events = _parse_json(text, _SCHEMAS[side])
-        require_plain(events.num_rows == np.count_nonzero(group))
-        names, categories = _tables_of(events), decode_categories(events.column("cat"))
-        known = names.astype(np.bool_)
-        spans = ~known & (decode_categories(events.column("ph")) == "X")
-        passed.update(name for name in categories[spans].tolist() if not is_ignored(name))
-        require_plain(not (set(names.tolist()) - {None, *_TABLE_READERS[side]}))
-        taken[group] = known
-        lines, block = objects.first_lines[group], _Block(events, text, base)
-        for table, made in _TABLE_READERS[side].items():
-            if (where := names == table).any():
-                tables |= made(_rows(block, lines, where), devices)
-    end = int(objects.ends[-1])
-    size = end if objects.text.isascii() else len(objects.text[:end].decode())
-    return ParsedEvents(size, objects.first_lines, objects.last_lines, taken, tables, passed)
+    for number, columns_of in enumerate(_TABLE_READERS.values()):
+        where = found == number
+        if where.any():
+            some = events if where.all() else list(compress(events, where.tolist()))
+            tables |= columns_of(_Rows(some, first_lines[where], base), devices)
+    skipped = [name for name, number in numbers.items() if name is not None and number < 0 and not is_ignored(name)]
+    size = end if text.isascii() else len(text[:end].decode())
+    passed = Counter({name: counts[name] for name in skipped if name is not None})
+    return ParsedEvents(size, first_lines, last_lines, found >= 0, tables, passed)
 
 
-def _on_device(objects: JsonObjects) -> Flags:
-    """Guess device events from the first letters of their category; the parser verifies it."""
-    owners, places = objects.values("cat")
-    letters, codes = np.unique(objects.words(places + 1), return_inverse=True)
-    begins = {name[:WORD_BYTES] for name in DEVICE}
-    found = [word.tobytes().decode("latin-1").partition('"')[0].lower() in begins for word in letters]
-    flags = np.zeros(len(objects), np.bool_)
-    flags[owners] = np.array(found, np.bool_)[codes]
-    return flags
-
-
-def _parse_json(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    table = pyarrow.json.read_json(
-        pa.BufferReader(text),
-        pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
-        pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-        pa.system_memory_pool(),
+def _names_process_of_others(event: _Event) -> bool:
+    """Return whether an event names a process of XLA or the first rocprof, whose events are read one by one."""
+    name = event.args.name if event.args is not None else None
+    return (
+        event.name == "process_name"
+        and isinstance(name, str)
+        and (name.endswith(tuple(SECTIONS)) or gpu_index({"name": event.name, "args": {"name": name}}) is not None)
     )
-    return table.to_batches()[0]
 
 
-def _tables_of(events: pa.RecordBatch) -> csv_columns.Objects:
-    """Return the table of each event; None for skipped events."""
-    found = decode_categories(events.column("cat"), lambda cat: _TABLES.get(KINDS.get(cat.lower(), "")))
-    found[decode_categories(events.column("ph")) != "X"] = None
-    return found
+def _table_number(category: str | None) -> int:
+    """Return the number of the table of the events of a category; -1 if they are skipped."""
+    name = (category or "").lower()
+    require_plain(name != COUNTERS)
+    return list(_TABLE_READERS).index(_TABLES[KINDS[name]]) if name in KINDS else -1
 
 
-def _argument(events: pa.RecordBatch, name: str) -> pa.Array:
-    # Without arguments, each argument is null.
-    return events.column("args").field(name)
+def _decimals(values: Sequence[Raw]) -> pa.Array:
+    """Return printed numbers with at most `MICROSECOND_DECIMALS` decimals."""
+    text = b"\n".join(values) + b"\n"
+    require_plain(not text.translate(None, _DECIMAL_SIGNS))
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    bounds = np.append(0, ends - np.arange(len(ends))).astype(np.int32)
+    data = pa.py_buffer(text.replace(b"\n", b""))
+    texts = pa.Array.from_buffers(pa.string(), len(ends), [None, pa.py_buffer(bounds), data])
+    return texts.cast(pa.decimal128(38, MICROSECOND_DECIMALS))
 
 
 def _ns(column: pa.Array) -> Int64s:
@@ -173,73 +181,86 @@ def _durations(column: pa.Array) -> Floats:
     return values / 10.0 ** (MICROSECOND_DECIMALS - 3)
 
 
-class _Block(NamedTuple):
-    """All device or all host events of a block, their text, and the clock base."""
+def _integers(values: Sequence[Whole]) -> NullableInts:
+    """Return a column of integers; those of more than 64 bits and texts are unknown.
 
-    events: pa.RecordBatch
-    text: bytes
+    >>> _integers([7, None, 2**63, "0"])
+    NullableInts(values=array([7, 0, 0, 0]), known=array([ True, False, False, False]))
+    """
+    if values.count(None) == len(values):
+        return NullableInts(np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_))
+    column = np.array(values)
+    if column.dtype == np.int64:
+        return NullableInts(column, column >= -MAX_INT64)
+    numbers = [integer(value) for value in values]
+    known = np.array([number is not None for number in numbers], np.bool_)
+    return NullableInts(np.array([number or 0 for number in numbers], np.int64), known)
+
+
+def _converted(values: Sequence[T], meaning: Callable[[T], object]) -> csv_columns.Objects:
+    """Return a column of values with ``meaning`` applied once to each distinct one."""
+    meanings = {value: meaning(value) for value in set(values)}
+    column = np.empty(len(values), object)
+    column[:] = [meanings[value] for value in values]
+    return column
+
+
+def _sizes(value: object) -> Sequence[int | None]:
+    """Return the sizes in x, y and z that are not negative, if there are three."""
+    sizes = value if isinstance(value, list) and len(value) == 3 else (None,) * 3
+    return [number if (number := integer(size)) is not None and number >= 0 else None for size in sizes]
+
+
+@dataclass(eq=False)
+class _Rows:
+    """Events for one tidy table, with their first lines; ``base`` is added to the starts, in ns."""
+
+    events: list[_Event]
+    lines: Int64s
     base: int
 
-    def measured(self, name: str) -> tuple[csv_columns.Objects, Floats, Flags]:
-        """Return an argument of all events: raw text, value, and which are known (Arrow drops the raw text)."""
-        known = present_values(_argument(self.events, name))
-        raw, values = np.full(len(known), None, object), np.full(len(known), np.nan)
-        if not known.any():
-            return raw, values, known
-        matches = list(map(_NUMBER.match, self.text.split(f'"{name}"'.encode())[1:]))
-        require_plain(len(matches) == np.count_nonzero(known))
-        cells = [match[1] for match in matches if match]
-        require_plain(len(cells) == len(matches))
-        printed = {cell: _number(cell.decode()) for cell in set(cells)}
-        raw[known] = [printed[cell][0] for cell in cells]
-        values[known] = [printed[cell][1] for cell in cells]
-        return raw, values, known
+    @cached_property
+    def _arguments(self) -> list[_Arguments]:
+        return [event.args or _NO_ARGUMENTS for event in self.events]
 
+    def member(self, name: str) -> list[Any]:
+        """Return a member of each event."""
+        return list(map(_MEMBERS[name], self.events))
 
-@dataclass
-class _Rows:
-    """Events of ``block`` for one tidy table, with their first lines."""
+    def argument(self, name: str) -> list[Any]:
+        """Return an argument of each event."""
+        return list(map(_ARGUMENTS[name], self._arguments))
 
-    events: pa.RecordBatch
-    lines: Int64s
-    block: _Block
-    where: Flags
+    def parsed(self, name: str) -> tuple[list[object], csv_columns.Codes]:
+        """Return the distinct values of an argument that is kept as it is printed, and the code of each event."""
+        texts = b"\0".join(self.argument(name)).split(b"\0")
+        codes = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+        return [loads(text.decode()) if text else None for text in codes], np.array([codes[text] for text in texts])
 
     def own(self, name: str) -> NullableInts:
         """Return an integer member of each event."""
-        return nullable_ints(self.events.column(name))
-
-    def argument(self, name: str) -> pa.Array:
-        """Return an argument of each event."""
-        return _argument(self.events, name)
+        return _integers(self.member(name))
 
     def whole(self, *names: str) -> NullableInts:
         """Return the first known of some integer arguments of each event."""
-        return reduce(first_present, [nullable_ints(self.argument(name)) for name in names])
+        return reduce(first_present, [_integers(self.argument(name)) for name in names])
 
     def common(self) -> Columns:
         """Return the columns that rows of all tables have."""
-        starts = _ns(self.events.column("ts")) + self.block.base
         return {
-            "start_ns": starts,
-            "duration_ns": _durations(self.events.column("dur")),
+            "start_ns": _ns(_decimals(self.member("ts"))) + self.base,
+            "duration_ns": _durations(_decimals(self.member("dur"))),
             "line": self.lines,
         }
 
     def names(self, meaning: Callable[[str], object] = str) -> csv_columns.Objects:
         """Return the names with ``meaning`` applied; every event must have one."""
-        names = self.events.column("name")
-        require_plain(names.null_count == 0)
 
-        def cleaned(name: str) -> object:
+        def cleaned(name: str | None) -> object:
             require_plain(bool(name))
-            return meaning(storable_text(name))
+            return meaning(storable_text(name or ""))
 
-        return decode_categories(names, cleaned)
-
-    def kinds(self) -> csv_columns.Objects:
-        """Return the kinds of the events."""
-        return decode_categories(self.events.column("cat"), lambda cat: KINDS[cat.lower()])
+        return _converted(self.member("name"), cleaned)
 
     def place(self, devices: Devices) -> tuple[Columns, csv_columns.Objects]:
         """Return the columns that rows of a device have, and its compute capability."""
@@ -261,62 +282,52 @@ class _Rows:
     def outside(self) -> csv_columns.Objects:
         """Return the external id of each event as text."""
         values, known = self.whole("external id", "External id")
+        if not known.any():
+            return np.full(len(known), None, object)
         found: csv_columns.Objects = pa.array(values, mask=~known).cast(pa.string()).to_numpy(zero_copy_only=False)
         return found
 
     def shape(self) -> Columns:
-        """Return the nonnegative sizes of grid and block, if there are three each."""
+        """Return the sizes of grid and block."""
         columns = {}
-        for part in _SHAPE:
-            sizes = self.argument(part)
-            lists = sizes.filter(pyarrow.compute.equal(sizes.value_lengths(), 3)).flatten()
-            full = pyarrow.compute.equal(sizes.value_lengths(), 3).fill_null(False).to_numpy(zero_copy_only=False)
-            for place, axis in enumerate("xyz"):
-                values, known = np.zeros(len(full), np.int64), np.zeros(len(full), np.bool_)
-                if len(lists):
-                    values[full], known[full] = nullable_ints(lists[place::3])
-                columns[f"{part}_{axis}"] = NullableInts(values, known & (values >= 0)).array()
+        for part in ("grid", "block"):
+            values, codes = self.parsed(part)
+            for axis, distinct in zip("xyz", zip(*map(_sizes, values), strict=True), strict=True):
+                columns[f"{part}_{axis}"] = csv_columns.coded_ints(distinct, codes)
         return columns
 
     def metrics(self) -> Columns:
         """Return the table of the metric arguments, grouped by launch."""
-        found = [self._measured(name) if name in _REAL_METRICS else self._counted(name) for name in METRICS]
-        known = np.column_stack([each[2] for each in found])
-        launches, places = np.nonzero(known)
-        names = [f"args:'{name}'" for name in METRICS]
-        units, divisors = zip(*METRICS.values(), strict=True)
+        found = {name: measured for name in METRICS if (measured := self._measured(name)) is not None}
+        names = list(found)
+        if not names:
+            return {}
+        texts = np.column_stack([each[0] for each in found.values()])
+        values = np.column_stack([each[1] for each in found.values()])
+        launches, places = np.nonzero(~np.isnan(values))
+        units, divisors = zip(*(METRICS[name] for name in names), strict=True)
         return {
             "launch_index": launches,
-            "metric": csv_columns.object_column(names, places),
-            "raw_text": np.column_stack([each[0] for each in found])[known],
-            "value": np.column_stack([each[1] / divisor for each, divisor in zip(found, divisors, strict=True)])[known],
+            "metric": csv_columns.object_column([f"args:'{name}'" for name in names], places),
+            "raw_text": texts[launches, places],
+            "value": (values / np.array(divisors))[launches, places],
             "si_unit": csv_columns.object_column(units, places),
             "line": self.lines[launches],
         }
 
-    def _counted(self, name: str) -> tuple[csv_columns.Objects, Floats, Flags]:
-        column = self.argument(name)
-        values, known = nullable_ints(column)
-        return decode_categories(column), values.astype(np.float64), known
-
-    def _measured(self, name: str) -> tuple[csv_columns.Objects, Floats, Flags]:
-        raw, values, known = self.block.measured(name)
-        return raw[self.where], values[self.where], known[self.where]
-
-
-def _number(cell: str) -> tuple[str, float]:
-    number: int | Decimal = int(cell) if cell.lstrip("-").isdigit() else Decimal(cell)
-    require_plain(-MAX_INT64 <= number <= MAX_INT64)
-    return str(number), float(number)
-
-
-def _rows(block: _Block, lines: Int64s, where: Flags) -> _Rows:
-    some = block.events if where.all() else block.events.filter(pa.array(where))
-    return _Rows(some, lines[where], block, where)
+    def _measured(self, name: str) -> tuple[csv_columns.Objects, Floats] | None:
+        """Return an argument that is a metric as text and number, NaN where it is unknown; None if all are."""
+        found, codes = self.parsed(name)
+        numbers = list(map(metric_number, found))
+        if numbers == [None]:
+            return None
+        texts = csv_columns.object_column([None if number is None else str(number) for number in numbers], codes)
+        return texts, np.array([math.nan if number is None else float(number) for number in numbers])[codes]
 
 
 def _launches(rows: _Rows, devices: Devices) -> dict[str, Columns]:
     place, capability = rows.place(devices)
+    registers, codes = rows.parsed("registers per thread")
     launches = (
         rows.common()
         | place
@@ -326,16 +337,16 @@ def _launches(rows: _Rows, devices: Devices) -> dict[str, Columns]:
             "kernel": rows.names(),
             "compute_capability": capability,
             "correlation_id": rows.whole("correlation").array(),
-            "registers_per_thread": rows.whole("registers per thread").array(),
+            "registers_per_thread": csv_columns.coded_ints(list(map(integer, registers)), codes),
             "source_id": rows.outside(),
         }
     )
     metrics = rows.metrics()
-    return {"launches": launches} | ({"metrics": metrics} if len(metrics["line"]) else {})
+    return {"launches": launches} | ({"metrics": metrics} if metrics else {})
 
 
 def _transfers(rows: _Rows, devices: Devices) -> dict[str, Columns]:
-    is_set = rows.kinds() == "set"
+    is_set = np.array([KINDS[event.cat.lower()] == "set" for event in rows.events if event.cat is not None], np.bool_)
     moved = [rows.names(partial(parse_transfer, is_set=flag)) for flag in (False, True)]
     found = np.where(is_set, moved[1], moved[0])
     columns = {
@@ -359,10 +370,12 @@ def _api_calls(rows: _Rows, _: Devices) -> dict[str, Columns]:
 
 
 def _ranges(rows: _Rows, _: Devices) -> dict[str, Columns]:
-    return {"ranges": _host(rows) | {"domain": decode_categories(rows.events.column("cat"))}}
+    return {"ranges": _host(rows) | {"domain": _converted(rows.member("cat"), str)}}
 
 
-_TABLE_READERS: dict[str, dict[str, Callable[[_Rows, Devices], dict[str, Columns]]]] = {
-    "device": {"launches": _launches, "transfers": _transfers},
-    "host": {"api_calls": _api_calls, "ranges": _ranges},
+_TABLE_READERS: dict[str, Callable[[_Rows, Devices], dict[str, Columns]]] = {
+    "launches": _launches,
+    "transfers": _transfers,
+    "api_calls": _api_calls,
+    "ranges": _ranges,
 }

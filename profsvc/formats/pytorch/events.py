@@ -127,11 +127,17 @@ class Event:
         return found
 
 
+def metric_number(value: object) -> int | Decimal | None:
+    """Return the number of a metric; None for anything else, and for numbers beyond 64 bits."""
+    if isinstance(value, int | Decimal) and not isinstance(value, bool) and -MAX_INT64 <= value <= MAX_INT64:
+        return value
+    return None
+
+
 def metrics_of(event: Event) -> Iterator[dict[str, object]]:
     """Yield the arguments of a kernel that are metrics."""
     for name, (unit, divisor) in (METRICS | XLA_METRICS).items():
-        value = event.args.get(name)
-        if isinstance(value, int | Decimal) and not isinstance(value, bool) and -MAX_INT64 <= value <= MAX_INT64:
+        if (value := metric_number(event.args.get(name))) is not None:
             number = float(value) / divisor
             yield {"metric": f"args:'{name}'", "raw_text": str(value), "value": number, "si_unit": unit}
 

@@ -2,16 +2,19 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.formats.columnar.json_objects import MAX_DECIMAL_CHARS, MAX_DEPTH, JsonObjects
+from profsvc.formats.columnar import json_objects
+from profsvc.formats.columnar.json_objects import MAX_BLANKS, MAX_DIGITS, parse_objects
 from profsvc.formats.columnar.line_blocks import IrregularBlockError
 
+DECODER = msgspec.json.Decoder(list[dict[str, object]])
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(' "\\{}[],:\nINa\u00e9', max_size=6),
+    st.none() | st.booleans() | st.integers() | st.text(' "\\{}[],:\nIN\u00e9', max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('ab"\\}', max_size=3), inner, max_size=3),
     max_leaves=6,
 )
@@ -22,35 +25,34 @@ VALUES = st.recursive(
     st.booleans(),
 )
 def test_every_object_is_found_with_its_lines(values, indented):
-    text = json.dumps(values, indent=2 if indented else None, ensure_ascii=False).partition("[")[2].lstrip()
-    objects = JsonObjects(text.encode())
-    whole = objects.text
-    found = [whole[a:b].decode() for a, b in zip(objects.starts, objects.ends, strict=True)]
-    assert [json.loads(each) for each in found] == values
-    assert objects.first_lines.tolist() == [whole[:a].count(b"\n") for a in objects.starts]
-    assert objects.last_lines.tolist() == [whole[:b].count(b"\n") for b in objects.ends]
+    values = [*({"ph": 1} | value for value in values), {"ph": 1}]
+    written = json.dumps(values, indent=2 if indented else None, ensure_ascii=False).partition("[")[2].lstrip()
+    text = written.encode()
+    objects = parse_objects(text, DECODER)
+    assert objects.values == values
+    assert text[objects.size :].strip() == b"]"
+    place = 0
+    for value, first, last in zip(values, objects.first_lines, objects.last_lines, strict=True):
+        place = written.index("{", place)
+        found, end = json.JSONDecoder().raw_decode(written, place)
+        assert (found, first, last) == (value, written.count("\n", 0, place), written.count("\n", 0, end))
+        place = end
 
 
 def test_what_follows_the_last_whole_object_is_left():
-    objects = JsonObjects(b'{"a": 1}, {"b": "}"},\n{"c": "')
-    assert (len(objects), objects.ends.tolist()) == (2, [8, 20])
-    assert objects.joined(np.array([False, True])) == b'{"b": "}"}'
-    assert len(JsonObjects(b'{"a": 1}], "other": [{"b": 1}]}')) == 1
+    objects = parse_objects(b'{"a": 1}, {"a": "}"},\n{"a": "', DECODER)
+    assert (objects.values, objects.size) == ([{"a": 1}, {"a": "}"}], 20)
+    assert len(parse_objects(b'{"a": 1}], "other": [{"b": 1}]}', DECODER).values) == 1
+    assert len(parse_objects(b'{"a": 1}, {"a": [{}], "b": ', DECODER).values) == 1
 
 
-@given(st.data())
-def test_some_of_the_objects_are_those_that_a_parser_finds(data):
-    spaces = st.text(" \t\r\n", max_size=data.draw(st.sampled_from((1, 5))))
-    values = data.draw(st.lists(st.dictionaries(st.sampled_from(("x", "y")), VALUES), min_size=1, max_size=6))
-    gaps = [f"{data.draw(spaces)},{data.draw(spaces)}" for _ in values[1:]] + [""]
-    text = "".join(json.dumps(value) + gap for value, gap in zip(values, gaps, strict=True))
-    some = np.array(data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), np.bool_)
-    joined, found = JsonObjects(text.encode()).joined(some).decode(), []
-    while joined := joined.lstrip():
-        value, end = json.JSONDecoder().raw_decode(joined)
-        found.append(value)
-        joined = joined[end:]
-    assert found == [value for value, wanted in zip(values, some, strict=True) if wanted]
+@pytest.mark.parametrize("inner", [b'"}, {"', b'[{"b": 1}, {"b": 2}]', b'["}", "{", {}, {}]'])
+@pytest.mark.parametrize("blanks", [0, 3, MAX_BLANKS, 5 * MAX_BLANKS])
+def test_what_looks_like_a_bound_inside_an_object_is_none(inner, blanks):
+    one = b'{"a": ' + inner + b"}"
+    text = one + b"," + b"\n" * blanks + one + b',{"a": "the next"'
+    objects = parse_objects(text, DECODER)
+    assert (objects.first_lines.tolist(), objects.last_lines.tolist()) == ([0, blanks], [0, blanks])
 
 
 @pytest.mark.parametrize(
@@ -58,10 +60,11 @@ def test_some_of_the_objects_are_those_that_a_parser_finds(data):
 )
 @pytest.mark.parametrize("width", [0, 4, 5, 6, 7, 20])
 def test_nothing_but_a_comma_and_spaces_may_stand_between_objects(gap, width):
-    JsonObjects(f"{{}},{' ' * width}{{}}, {{}}".encode())
-    for text in (f"{{}}{gap}{' ' * width}{{}}, {{}}", f"{{}}, {{}}{' ' * width}{gap}{{}}"):
+    one = '{"a": 1}'
+    assert len(parse_objects(f"{one},{' ' * width}{one}, {one}]".encode(), DECODER).values) == 3
+    for text in (f"{one}{gap}{' ' * width}{one}, {one}]", f"{one}, {one}{' ' * width}{gap}{one}, {one}]"):
         with pytest.raises(IrregularBlockError):
-            JsonObjects(text.encode())
+            parse_objects(text.encode(), DECODER)
 
 
 @pytest.mark.parametrize(
@@ -69,38 +72,29 @@ def test_nothing_but_a_comma_and_spaces_may_stand_between_objects(gap, width):
     [
         b"",
         b"]",
+        b"{}]",
         b'{"a": 1',
-        b"5, {}",
-        b"{}, 5, {}",
-        b"{} {}",
-        b"{},, {}",
-        b"[{}]",
-        b'{"a": NaN}',
-        b'{"a": [-Inf]}',
-        b'{"a": ' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}",
-        b'{"a": ' + b"1" * 5000 + b"}",
-        rb'{"\u0074s": 5}',
+        b'{"a": 1}',
+        b'5, {"a": 1}]',
+        b'{"a": 1}, 5, {"a": 1}]',
+        b'{"a": 1} {"a": 1}]',
+        b'[{"a": 1}]',
+        b'{"a": NaN}]',
+        b'{"a": [-Inf]}]',
+        b'{"a": 01}]',
+        b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]",
+        b'{"a": ' + b"1" * (2 * MAX_DIGITS) + b"}]",
     ],
 )
 def test_what_is_not_plain(text):
     with pytest.raises(IrregularBlockError):
-        JsonObjects(text)
+        parse_objects(text, DECODER)
 
 
-def test_values_of_a_key_are_found_in_the_objects_themselves():
-    text = b'{"x": {"cat": 1}, "cat": "a"}, {"name": "cat"}, {"cat":"b"}'
-    owners, places = JsonObjects(text).values("cat")
-    assert owners.tolist() == [0, 2]
-    assert [text[place : place + 3] for place in places] == [b'"a"', b'"b"']
+@pytest.mark.parametrize("place", range(0, MAX_DIGITS // 2, 500))
+def test_long_integers_are_found_wherever_they_are(place):
+    def has(text):
+        return json_objects._has_long_integer(text, np.frombuffer(text, np.uint8))
 
-
-@pytest.mark.parametrize("value", ["5", "-5.25", "0." + "1" * (MAX_DECIMAL_CHARS - 3)])
-def test_a_decimal(value):
-    for text in (f'{{"ts": {value}}}', f'{{"ts":{value}, "a": "b"}}', f'{{"ts": {value}\n}}, {{}}'):
-        JsonObjects(text.encode()).must_be_decimals("ts")
-
-
-@pytest.mark.parametrize("value", ['"5"', ' "5"', "1e-9", "5E3", "null", "[5]", "0." + "1" * MAX_DECIMAL_CHARS])
-def test_no_decimal(value):
-    with pytest.raises(IrregularBlockError):
-        JsonObjects(f'{{"ts": {value}}}'.encode()).must_be_decimals("ts")
+    assert has(b"x" * place + b"7" * MAX_DIGITS + b" " * 100)
+    assert not has((b"x" * place + b"7" * 900 + b" ") * 20)
