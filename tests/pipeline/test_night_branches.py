@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
+from profsvc.pipeline.nightly.document import _place as place
 from profsvc.pipeline.nightly.report import series_of
 from profsvc.reports.nightly.content import parts
 from profsvc.store.results.findings import series_of_finding
@@ -93,3 +94,12 @@ def test_a_report_of_two_projects_says_which_one_changed(engine: Engine) -> None
     made = report(engine, NIGHTS + 2)
     assert "worst: gemm of home duration +" in made["one_line"]
     assert report(engine, NIGHTS + 2, project="home")["one_line"].count("home") == 0
+
+
+def test_a_change_of_all_kernels_says_which_project_and_branch_it_is_of() -> None:
+    first = {"project": "home", "device": "H200", "branch": "b\n"}
+    made = {"findings": [first], "project": None, "runs": [first, {"project": "lab", "device": "H200"}]}
+    assert place({"members": [0], "kind": "together"}, made) == " (project home, branch b\\n)"
+    assert place({"members": [0], "kind": "shift"}, made) == ""
+    made["runs"] = [first]
+    assert place({"members": [0], "kind": "together"}, made) == " (branch b\\n)"

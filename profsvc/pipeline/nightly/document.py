@@ -132,12 +132,14 @@ def document(
 
 
 def _place(event: Mapping[str, Any], made: Mapping[str, Any]) -> str:
-    """Return the project and the device of an event of all kernels, where the report has several of them."""
+    """Return the branch of an event of all kernels, and its project and device where the report has several of them."""
     first, places = made["findings"][event["members"][0]], list[str]()
     for name in ("project", "device"):
         several = len({row[name] for row in made["runs"]}) > 1
         if several and first[name] and not (name == "project" and event["kind"] in (KERNEL, SHIFT)):
             places.append(f"{name} {visible(str(first[name]))}")
+    if first["branch"] and event["kind"] not in (KERNEL, SHIFT):
+        places.append(f"branch {visible(str(first['branch']))}")
     return f" ({', '.join(places)})" if places else ""
 
 

@@ -132,7 +132,7 @@ def _answer_finding(request: Request) -> Response:
 def _finding_id(request: Request) -> int:
     text = str(request.path_params["finding"])
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise NotFoundError(f"no finding has number {text[:40]!r}")
+        raise NotFoundError(f"no finding has number {text[:40]!r}; numbers: /v1/findings/list")
     return int(text)
 
 

@@ -127,7 +127,7 @@ STATE_COLUMNS = [
 def _finding_id(request: Request) -> int:
     text = str(request.path_params["finding"])
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise NotFoundError(f"no finding has the number {text[:40]!r}")
+        raise NotFoundError(f"no finding has number {text[:40]!r}; /findings lists them")
     return int(text)
 
 
