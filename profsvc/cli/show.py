@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CRITERIA = (
     "launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published", "speedup_as_published",
-    "flags", "reason",
+    "value_conditional", "flags", "reason",
 )  # fmt: skip
 TRACE = ("launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line")
 MAX_SERVICE_LAUNCHES = 10_000
@@ -99,6 +99,9 @@ def show(
     published: Annotated[
         bool, Option("--published", help="With --kernel: also print values as the papers define them.")
     ] = False,
+    conditional: Annotated[
+        bool, Option("--conditional", help="With --kernel: also print each criterion without what others measure.")
+    ] = False,
     output: OutputOption = "table",
 ) -> None:
     """Show where a run can save most time, what limits it there, and what to do first.
@@ -142,8 +145,9 @@ def show(
     from profsvc.reports.text.overview import overview
     from profsvc.views.traces import wall_time as wall_times
 
-    if wall_time and (kernel or every or limit or published):
-        raise UsageError("--wall-time is of the whole run; leave out --kernel, --limit, --all and --published")
+    forms = {"--published": published, "--conditional": conditional}
+    if wall_time and (kernel or every or limit or any(forms.values())):
+        raise UsageError(f"--wall-time is of the whole run; leave out --kernel, --limit, --all, {' and '.join(forms)}")
     is_overview = output == "table" and not (kernel or every or limit or wall_time)
     limit = limit or (1 if wall_time else OVERVIEW_LAUNCHES if is_overview else DEFAULT_LAUNCHES)
     most = None if every else limit
@@ -167,7 +171,7 @@ def show(
         if is_overview:
             print_lines(overview(view, table_width(), program_in_shell(context.obj["store"])))
         elif kernel:
-            echo(wrapped(launch_text.launches(view, published=published)), nl=False)
+            echo(wrapped(launch_text.launches(view, published=published, conditional=conditional)), nl=False)
         else:
             echo(wrapped(run_text.run(view, table_width())), nl=False)
     elif kernel:

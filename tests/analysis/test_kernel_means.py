@@ -93,4 +93,5 @@ def test_a_run_sums_up_by_the_launches_of_each_kernel() -> None:
     # Three quarters of the time at 0.5, one quarter at 1: 1 over the mean of the reciprocals.
     assert run["divergence"] == pytest.approx(criteria.run_criteria(
         pd.DataFrame({"launch_id": [7, 8], "criterion": "divergence", "value": [0.5, 1.0], "share": [1.0, 1.0],
-                      "speedup": [of_f["speedup"], 1.0]}), pd.Series({7: 3e4, 8: 1e4}))["value"].iloc[0])  # fmt: skip
+                      "speedup": [of_f["speedup"], 1.0], "value_conditional": np.nan}),
+        pd.Series({7: 3e4, 8: 1e4}))["value"].iloc[0])  # fmt: skip

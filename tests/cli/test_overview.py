@@ -58,6 +58,12 @@ def test_published_values_are_one_option_away(on_demo) -> None:
     assert "as published 1000x+" in on_demo("show", "h200", "--kernel", "28", "--published").out
 
 
+def test_conditional_values_are_one_option_away(on_demo) -> None:
+    shown = on_demo("show", "h200", "--kernel", "28", "--conditional").out
+    assert "speedup  conditional" in shown
+    assert "published" not in shown
+
+
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize("words", [["--all"], ["--limit", "5"], ["--kernel", "28"]])
 def test_no_row_is_wider_than_the_terminal(

@@ -174,6 +174,7 @@ def criteria() -> Iterator[str]:
                 ("name in rows", code(one["name"])),
                 ("computed for a", one["level"]),
                 ("formula", code(one["formula"])),
+                *(("conditional form", code(one[name])) for name in ("conditional",) if name in one),
                 ("source", f"{source.title} ({source.year}), {one['section']}"),
                 ("counters", ", ".join(map(code, one["counters"]))),
                 ("what to do", one["hint"]),

@@ -1,4 +1,7 @@
-"""The nine criteria of every launch, and of the run, from counters; both forms, and the reason where one is unknown."""
+"""The nine criteria of every launch, and of the run, from counters; their forms, and the reason where one is unknown.
+
+The conditional form takes out of a criterion what other criteria measure: `CONDITIONAL`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
@@ -20,6 +23,7 @@ from profsvc.analysis.launches.memory_traffic import (
 )
 from profsvc.analysis.launches.timeline import Timeline
 from profsvc.formulas import criteria as formula
+from profsvc.formulas.performance.occupancy import launch_occupancy
 from profsvc.formulas.performance.operations import OPERATIONS, UNITS
 from profsvc.formulas.performance.speedup import application_speedup
 from profsvc.formulas.performance.time_shares import time_shares
@@ -32,8 +36,9 @@ OPERATION_COUNTERS = (
     *(f"fu_{kind}_utilization_fraction" for kind in ("alu", "fp32", "special", "fp64")),
 )
 # What the criteria of a run are computed from.
-RUN_INPUT_COLUMNS = ("launch_id", "criterion", "value", "share", "speedup")
-COLUMNS = ("value", "share", "speedup", "value_as_published", "speedup_as_published", "flags")
+RUN_INPUT_COLUMNS = ("launch_id", "criterion", "value", "share", "speedup", "value_conditional")
+Array = NDArray[np.float64]
+COLUMNS = ("value", "share", "speedup", "value_as_published", "speedup_as_published", "value_conditional", "flags")
 
 
 class Inputs(NamedTuple):
@@ -161,10 +166,15 @@ def _shared_efficiency(i: Inputs, form: str) -> Any:
     return result._replace(flags=result.flags | F.flags)
 
 
+def _occupancy(i: Inputs) -> Array:
+    c, f = i.counts, i.figures
+    return launch_occupancy(c["theoretical_occupancy_fraction"], c["grid_blocks"], f["sms"], c["warps_per_block"],
+                            f["max_warps_per_sm"])  # fmt: skip
+
+
 def _throughput_occupancy(i: Inputs, form: str) -> Any:
-    c = i.counts
-    memory = c["dram_throughput_fraction"] / i.measured.sustained.get("dram", 1.0)
-    return formula.throughput_occupancy(c["theoretical_occupancy_fraction"], memory, form=form)
+    memory = i.counts["dram_throughput_fraction"] / i.measured.sustained.get("dram", 1.0)
+    return formula.throughput_occupancy(_occupancy(i), memory, form=form)
 
 
 FORMULAS: Mapping[str, Callable[[Inputs, str], Any]] = {
@@ -178,6 +188,40 @@ FORMULAS: Mapping[str, Callable[[Inputs, str], Any]] = {
     "throughput_occupancy": _throughput_occupancy,
 }
 
+
+def _sectors_needed(i: Inputs) -> Any:
+    """Granularity of the lanes that are on: sectors that they would need side by side, over those that they need.
+
+    A lane that is off asks for no bytes. Its part of a sector is divergence and not granularity.
+    """
+    c = i.counts
+    needed = L2_SECTOR_BYTES * c["global_theoretical_sectors_ideal"]
+    return formula.granularity(c["global_theoretical_sectors"], needed, L2_SECTOR_BYTES)
+
+
+def _throughput_of_working_sms(i: Inputs) -> Any:
+    """Throughput and occupancy while SMs work, with the throughput of the busiest memory.
+
+    SMs that are idle are balance. Where L1 or L2 is full, of wasted sectors or of bank conflicts too, another warp
+    gains as little as where DRAM is.
+    """
+    c, full = i.counts, i.measured.sustained
+    active = c["sm_efficiency_fraction"]
+    dram, l2, l1 = (c[name] / full.get(unit, 1.0) for unit, name in MEMORIES.items())
+    with np.errstate(all="ignore"):
+        memory = np.fmax.reduce([dram / active, l2 / active, l1])
+        # Bursts while few SMs work exceed the mean of the launch only up to the peak.
+        memory = np.where(np.isnan(dram) | np.isnan(active), np.nan, np.fmin(memory, 1.0))
+    return formula.throughput_occupancy(_occupancy(i), memory)
+
+
+MEMORIES = {"dram": "dram_throughput_fraction", "l2": "sol_l2_fraction", "l1": "sol_l1_fraction"}
+# Criteria of which the conditional form differs from the consistent one.
+CONDITIONAL: Mapping[str, Callable[[Inputs], Any]] = {
+    "l1_granularity": _sectors_needed,
+    "l2_granularity": _sectors_needed,
+    "throughput_occupancy": _throughput_of_working_sms,
+}
 
 # Criteria that may not be known though all their counters are there.
 TRAFFIC_OF_CRITERION: Mapping[str, Callable[[Counts], Traffic]] = {
@@ -202,10 +246,12 @@ def launch_criteria(
         with np.errstate(all="ignore"):
             ours = FORMULAS[entry["name"]](inputs, "consistent")
             printed = FORMULAS[entry["name"]](inputs, "as_published")
+            conditional = CONDITIONAL[entry["name"]](inputs) if entry["name"] in CONDITIONAL else ours
             speedup = np.fmax(1.0, ours.speedup)
         share = getattr(ours, "share", np.full(len(counters), np.nan))
         known = ~np.isnan(np.asarray(ours.value, dtype="float64"))
-        for name, values in zip(COLUMNS, (ours.value, share, speedup, printed.raw, printed.speedup), strict=False):
+        told = (ours.value, share, speedup, printed.raw, printed.speedup, conditional.value)
+        for name, values in zip(COLUMNS, told, strict=False):
             found[name].append(np.where(known, np.asarray(values, dtype="float64"), np.nan))
         found["flags"].append(np.where(known, np.asarray(ours.flags, dtype="int64"), 0))
         reasons = _reasons(c, entry)
@@ -240,6 +286,7 @@ def run_criteria(rows: pd.DataFrame, durations: pd.Series) -> pd.DataFrame:
     parts = []
     codes, names = pd.factorize(rows["criterion"])
     columns = {column: rows[column].to_numpy(dtype="float64") for column in ("value", "share", "speedup")}
+    conditional = rows["value_conditional"].to_numpy(dtype="float64")
     times = rows["launch_id"].map(durations).to_numpy(dtype="float64")
     for code, name in enumerate(names):
         own = np.flatnonzero(codes == code)
@@ -253,11 +300,18 @@ def run_criteria(rows: pd.DataFrame, durations: pd.Series) -> pd.DataFrame:
                 "speedup": float(np.ravel(whole.speedup)[0]),
                 "reason": None,
             }
+            row["value_conditional"] = _weighted_mean(conditional[own][ok], time[ok])
             row["share"] = float(np.nansum(share[ok] * time[ok]) / time[ok].sum())
         else:
             row["reason"] = "no launch of the run has this criterion"
         parts.append(row)
     return pd.DataFrame(parts, columns=["launch_id", "criterion", *COLUMNS, "reason"])
+
+
+def _weighted_mean(values: Array, weights: Array) -> float | None:
+    """The mean over those that are known, weighted; None without such a value."""
+    known = ~np.isnan(values)
+    return float(np.average(values[known], weights=weights[known])) if known.any() else None
 
 
 def null_criteria(domain: Sequence[Mapping[str, Any]], reason: str) -> pd.DataFrame:
@@ -286,6 +340,7 @@ def host_sync(line: Timeline | None, graphs: int = 0) -> dict[str, Any]:
         "speedup": float(ours.speedup),
         "value_as_published": float(printed.raw),
         "speedup_as_published": float(printed.speedup),
+        "value_conditional": float(ours.value),
         "flags": int(ours.flags),
         "reason": None,
     }

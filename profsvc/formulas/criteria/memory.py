@@ -230,7 +230,7 @@ def throughput_occupancy(
     Source: [FineGrained2016] section IV-H and V; the range of "about 1", ``tol``, is this project's.
 
     Args:
-        occ: Theoretical occupancy [1].
+        occ: Occupancy that the block, the grid and its resources allow (`occupancy.launch_occupancy`) [1].
         memthr: MEMTHR (`speedup.attained_ratio`) [1].
         tol: For ``as_published``: MEMTHR this near to 1 gives 1.
         form: ``consistent`` or ``as_published``.

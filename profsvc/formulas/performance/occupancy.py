@@ -186,6 +186,44 @@ def resource_demand(
         return Demand(*arrays(amount, amount <= most, mask((Flag.INPUT_SUSPECT, bad))))
 
 
+def launch_occupancy(
+    occ: ArrayLike, grid_blocks: ArrayLike, sms: ArrayLike, warps_per_block: ArrayLike, max_warps_per_sm: ArrayLike
+) -> Array:
+    r"""Occupancy of a launch: warps that fit on an SM, or those that the grid gives one where they are fewer.
+
+    .. math:: occ_{launch} = \min\Bigl(occ,
+              \frac{\lceil grid / SMs \rceil \cdot warps_{block}}{warps_{max}}\Bigr)
+
+    Source: [FineGrained2016] section IV-H: the occupancy "depends on the kernel configuration (i.e., block size, grid
+    size, and amount of shared memory)". The theoretical occupancy of profilers does not know the grid.
+
+    Args:
+        occ: Theoretical occupancy: warps of the blocks that fit on an SM over its warp slots [1].
+        grid_blocks: Blocks of the grid [count].
+        sms: SMs of the device [count].
+        warps_per_block: Warps of a block [count].
+        max_warps_per_sm: Warp slots of an SM [count].
+
+    Returns: occupancy [1], of the common shape.
+
+    Range: 0 to occ. Where one of the counts is no positive number (NaN is unknown), the occupancy stays as it is; an
+    occupancy that is NaN or inf stays so.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
+    132 SMs that hold 8 blocks of 8 warps each have one block each of 100, and two of 200:
+
+    >>> launch_occupancy(1.0, [100, 200, 5000], 132, 8, 64).tolist()
+    [0.125, 0.25, 1.0]
+    """
+    o, grid, n, warps, most = floats(
+        occ=occ, grid_blocks=grid_blocks, sms=sms, warps_per_block=warps_per_block, max_warps_per_sm=max_warps_per_sm
+    )
+    counted = np.isfinite(o) & (grid > 0) & (n > 0) & (warps > 0) & (most > 0)
+    with np.errstate(all="ignore"):
+        return np.where(counted, np.minimum(o, np.ceil(grid / n) * warps / most), o)
+
+
 def warps_resident(groups: ArrayLike, items: ArrayLike, warp: ArrayLike = 32.0) -> Array:
     r"""Warps, or wavefronts, of a number of blocks.
 

@@ -13,25 +13,29 @@ Row = Mapping[str, Any]
 TITLE_WIDTH = 1 + max(len(one["title"]) for one in specs.criteria()["criterion"])
 
 
-def launches(view: Mapping[str, Any], *, published: bool = False) -> str:
-    """Return the details of the launches of one kernel; with the values of ``published`` formulas on request."""
+OTHER_FORMS = {"published": "value_as_published", "conditional": "value_conditional"}
+
+
+def launches(view: Mapping[str, Any], *, published: bool = False, conditional: bool = False) -> str:
+    """Return the details of the launches of one kernel; on request with the values of other forms of the criteria."""
+    forms = [name for name, asked in {"published": published, "conditional": conditional}.items() if asked]
     more = ["", "TRUNCATED: showing the longest launches. More: --limit N; all: --all"]
-    pages = "\n".join(page_of(_launch(one, published)) for one in view["launches"])
+    pages = "\n".join(page_of(_launch(one, forms)) for one in view["launches"])
     return pages + (page_of(more) if view["truncated"] else "")
 
 
-def _launch(one: Row, published: bool) -> Iterable[str]:
-    yield from _heading(one, published)
+def _launch(one: Row, forms: Sequence[str]) -> Iterable[str]:
+    yield from _heading(one, "published" in forms)
     yield ""
     flags = "  flags" if any(row["flags"] for row in one["criteria"]) else ""
-    columns = f"value  share  speedup{'  published' if published else ''}{flags}"
+    columns = f"value  share  speedup{''.join(f'  {name}' for name in forms)}{flags}"
     yield f"   {'criterion':{TITLE_WIDTH}}{'':{BAR_WIDTH}}  {columns}"
     if one["reason"]:
         yield f"   none: {one['reason']}"
     for row in one["criteria"]:
-        yield _criterion(row, published)
+        yield _criterion(row, forms)
     for row in one["of_run"]:
-        yield f"{_criterion(row, published)}  (whole run)"
+        yield f"{_criterion(row, forms)}  (whole run)"
     took = one["launch"]["duration_ns"]
     for part in (_units(one), of_models(one["models"], took), _advice(one["advice"]), _estimates(one["rules"])):
         if lines := list(part):
@@ -103,13 +107,13 @@ def _estimates(rules: Iterable[Row]) -> Iterable[str]:
             yield f"      they differ: {rule['difference']}"
 
 
-def _criterion(row: Row, published: bool) -> str:
+def _criterion(row: Row, forms: Sequence[str]) -> str:
     if row["value"] is None:
         return f"   {row['title']:{TITLE_WIDTH}}{'':{BAR_WIDTH}}  {row['reason']}"
     share = "" if row["share"] is None else f"{row['share']:.2f}"
-    as_published = f"  {cell(row['value_as_published']):>9}" if published else ""
+    others = "".join(f"  {cell(row[OTHER_FORMS[name]]):>{len(name)}}" for name in forms)
     title = f"{row['title']:{TITLE_WIDTH}}"
     return (
         f"   {title}{bar(row['value'])}  {row['value']:5.3f}  {share:>5}  {times(row['speedup']):>7}"
-        f"{as_published}  {row['flags'] or ''}"
+        f"{others}  {row['flags'] or ''}"
     ).rstrip()

@@ -34,7 +34,7 @@ RESULT_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "counters": (("launch_id", "counter", "value"), ("expression", "reason")),
     "criteria": (
         ("launch_id", "criterion", "value"),
-        ("share", "speedup", "value_as_published", "speedup_as_published", "flags", "reason"),
+        ("share", "speedup", "value_as_published", "speedup_as_published", "value_conditional", "flags", "reason"),
     ),
     "potential": (
         ("launch_id", "speedup"),

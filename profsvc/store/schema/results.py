@@ -45,7 +45,10 @@ def _result_table(name: str, keys: list[Declared], *values: Declared) -> Declare
 criteria = _result_table(
     "criteria",
     [ref("criterion_id", "texts.text_id", primary_key=True)],
-    *fields("value float?, share float?, speedup float?, value_as_published float?, speedup_as_published float?"),
+    *fields(
+        "value float?, share float?, speedup float?, value_as_published float?, speedup_as_published float?",
+        "value_conditional float?",
+    ),
 )
 
 potential = _result_table(
@@ -151,6 +154,7 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
             "speedup | float | potential speedup if the criterion became 1; consistent form",
             "value_as_published | float | value of the formula exactly as published",
             "speedup_as_published | float | value of the formula exactly as published",
+            "value_conditional | float | the criterion without what others measure; null without the counters for it",
         ),
     ),
     **_result_views(

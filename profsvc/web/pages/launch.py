@@ -38,9 +38,10 @@ CRITERIA_COLUMNS = (
     Column("share", "share of time", "percent", "v1_criteria.share", launch_or_run_of_row),
     Column("speedup", "speedup", "speedup", "v1_criteria.speedup", launch_or_run_of_row),
 )
-PUBLISHED_COLUMNS = (
+OTHER_FORM_COLUMNS = (
     Column("title", "criterion"),
     Column("value", "value", "number", lambda row: row["criterion"], launch_or_run_of_row),
+    Column("value_conditional", "conditional", "number", "v1_criteria.value_conditional", launch_or_run_of_row),
     Column("value_as_published", "as published", "number", "v1_criteria.value_as_published", launch_or_run_of_row),
 )
 UNIT_COLUMNS = (
@@ -110,7 +111,7 @@ PATTERN_COLUMNS = (
 )
 TABLES = {
     "criteria": CRITERIA_COLUMNS,
-    "published": PUBLISHED_COLUMNS,
+    "other_forms": OTHER_FORM_COLUMNS,
     "units": UNIT_COLUMNS,
     "rules": RULE_COLUMNS,
     "models": MODEL_COLUMNS,

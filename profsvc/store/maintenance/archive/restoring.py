@@ -14,6 +14,7 @@ from profsvc.store.maintenance.archive.contents import Group, Leaving
 from profsvc.store.maintenance.archive.parquet_files import require_whole, row_groups, schema_of_table
 from profsvc.store.maintenance.archive.place import Place, open_place
 from profsvc.store.results.totals import write_totals
+from profsvc.store.schema.tables import metadata
 
 _WAITING = "SELECT upload_id, run_id FROM uploads WHERE archive_id = :archive_id AND run_id IN :runs{lock}"
 
@@ -69,13 +70,17 @@ def _remaining(engine: Engine, groups: Sequence[Group]) -> int:
 
 
 def _require_known_columns(place: Place, manifest: Mapping[str, Any], paths: Mapping[str, str]) -> None:
-    """Raise `ServiceError` if the tables have changed since so that the rows do not fit."""
+    """Raise `ServiceError` if the tables have changed since so that the rows do not fit.
+
+    A column that was added since and may be null is null in the rows that come back.
+    """
     for name, path in paths.items():
         wanted = set(schema_of_table(name).names)
+        needed = {column.name for column in metadata.tables[name].columns if not column.nullable}
         if path not in manifest["files"]:
             raise _other_layout(place, manifest, f"lacks the table {name}")
         for table in row_groups(place, path):
-            if set(table.column_names) != wanted:
+            if not needed <= set(table.column_names) <= wanted:
                 differing = ", ".join(sorted(set(table.column_names) ^ wanted))
                 raise _other_layout(place, manifest, f"differs in columns of {name}: {differing}")
             break

@@ -2,8 +2,10 @@ import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import Engine, text
 
@@ -13,6 +15,7 @@ from profsvc.store.connection.transactions import writing
 from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.store.maintenance.archive import archiving, restoring
 from profsvc.store.queries.kernels.history import HistoryFilter, criterion_of_kernel, potential_of_kernel
+from profsvc.store.schema.tables import metadata
 from tests.store.conftest import only_on
 from tests.store.maintenance.archive.stores import RUNS, base_rows, close, put
 
@@ -240,6 +243,42 @@ def test_a_damaged_file_is_not_restored(year: Engine, march: store.Month, place:
     with pytest.raises(ServiceError, match=r"part-0\."):
         store.restore_month(year, "2025-03")
     assert base_rows(year) == after
+
+
+@only_sqlite
+def test_a_column_that_was_added_since_is_null(
+    year: Engine, march: store.Month, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archive is of before the column; a column that must not be null makes it another layout."""
+    before = base_rows(year)
+    whole = archiving.schema_of_table
+    criteria = metadata.tables["criteria"]
+    with monkeypatch.context() as patched:
+        old = [column for column in criteria.columns if column.name != "value_conditional"]
+        tables = {**metadata.tables, "criteria": SimpleNamespace(columns=old, primary_key=criteria.primary_key)}
+        patched.setattr(archiving, "metadata", SimpleNamespace(tables=tables))
+        patched.setattr(
+            archiving,
+            "schema_of_table",
+            lambda name: pa.schema([f for f in whole(name) if f.name != "value_conditional"]),
+        )
+        store.archive_month(year, march, place)
+    with monkeypatch.context() as patched:
+        patched.setattr(criteria.columns["value_conditional"], "nullable", False)
+        with pytest.raises(ServiceError, match="differs in columns of criteria: value_conditional"):
+            store.restore_month(year, "2025-03")
+    store.restore_month(year, "2025-03")
+    with writing(year) as connection:
+        ids = ", ".join(str(run["run_id"]) for run in march.runs)
+        query = f"SELECT count(value), count(value_conditional) FROM criteria WHERE run_id IN ({ids}) AND launch_id > 0"
+        known, conditional = connection.execute(text(query)).one()
+    assert known > 0
+    assert conditional == 0
+    after = base_rows(year)
+    assert {name: len(rows) for name, rows in after.items()} == {name: len(rows) for name, rows in before.items()}
+    assert {name: rows for name, rows in after.items() if name != "criteria"} == {
+        name: rows for name, rows in before.items() if name != "criteria"
+    }
 
 
 @only_sqlite
