@@ -26,6 +26,8 @@ COLUMNS = (
 NUMBERS = ("value", "raw", "low", "high", "per_c", "per_c_low", "per_c_high", "reference_c")
 UNITS = {"duration": "ns", "power": "W", "energy": "J", "temperature": "degC", "clock": "Hz"}
 QUALITY_SHARES = {"lines": "rejected_lines", "missing": "missing_criteria"}
+COMPUTED = ("criteria", "whole", "potential", "missing")
+"""Figures that a version of the analysis computes, which another computes otherwise."""
 REFERENCE_STEP_C = 5.0
 """References are rounded to this, so that another run more does not move a whole series."""
 RUN, LEVELS = "run", "change_points"
@@ -34,8 +36,14 @@ RUN, LEVELS = "run", "change_points"
 def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
     """Return the points of all series, of `COLUMNS`; of a power as each run was corrected, with what moves it.
 
-    ``runs``: run_id, project, device, branch; ``figures``: as `profsvc.store.queries.nightly_series` gives them.
+    ``runs``: run_id, project, device, branch, version, oldest first; ``figures``: as
+    `profsvc.store.queries.nightly_series` gives them. What an older version of the analysis computed is left out.
     """
+    older = runs.loc[of_older_analysis(runs), "run_id"]
+    figures = {
+        name: frame[~frame["run_id"].isin(older)] if name in COMPUTED and len(frame) else frame
+        for name, frame in figures.items()
+    }
     parts = [
         _kernel_points(_by_tool(figures["durations"]), "duration", "duration"),
         _kernel_points(figures["means"], "mean_duration", "duration"),
@@ -53,6 +61,13 @@ def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
     device = _texts(table["device"])
     table["device"] = _coded(np.where(pd.isna(device), own["device"].to_numpy(object), device))
     return table
+
+
+def of_older_analysis(runs: Frame) -> "pd.Series[bool]":
+    """Tell which runs another version of the analysis computed than the newest run of their history, if any."""
+    keys = [runs[name].fillna("") for name in ("project", "device", "branch")]
+    newest = runs.groupby(keys)["version"].transform("last")
+    return runs["version"].notna() & newest.notna() & (runs["version"] != newest)
 
 
 def _joined(parts: Sequence[Frame], name: str) -> Any:

@@ -45,6 +45,8 @@ class NightScope(NamedTuple):
     """Findings that belong together."""
     kernels: Sequence[Row]
     """Kernels that are new, vanished or launched differently."""
+    older_analysis: int
+    """Runs of the histories that an older version of the analysis computed."""
 
 
 def document(
@@ -96,6 +98,7 @@ def document(
         "explained": verdict.explained,
         "told": verdict.told,
         "uncorrected": _uncorrected(looked),
+        "older_analysis": looked.older_analysis,
         "uploads": {"received": len(looked.uploads), "partial": partial, "refused": list(looked.refused),
                     "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
         "predictions": list(looked.predictions),

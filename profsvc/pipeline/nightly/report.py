@@ -14,7 +14,7 @@ import pandas as pd
 from profsvc import store
 from profsvc.analysis.changes.cause_changes import cause_changes
 from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
-from profsvc.analysis.changes.series import run_points, to_series
+from profsvc.analysis.changes.series import of_older_analysis, run_points, to_series
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly.document import NightScope, document, history, severity
 from profsvc.pipeline.nightly.evidence import finding_differences
@@ -99,7 +99,8 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
         "newest_upload_id": max((row["upload_id"] for row in uploads), default=since),
         "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
     }
-    return NightScope(tonight, fresh, uploads, refused, predictions, known, newest, {}, [], kernels)
+    older = int(of_older_analysis(runs).sum())
+    return NightScope(tonight, fresh, uploads, refused, predictions, known, newest, {}, [], kernels, older)
 
 
 @store.snapshot

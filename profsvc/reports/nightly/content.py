@@ -109,7 +109,7 @@ def parts(document: Row) -> list[Part]:
     made = (
         _found(document), _kernels(document), _moved(document), _reruns(document), _open(document),
         _explained(document), _told(document), _uploads(document), _predictions(document), _uncorrected(document),
-        _runs(document),
+        _older_analysis(document), _runs(document),
     )  # fmt: skip
     return [part for part in made if part.rows or part.words or part.findings]
 
@@ -287,6 +287,15 @@ def _uncorrected(document: Row) -> Part:
         for row in document["uncorrected"][:MAX_DETAILS]
     ]
     return Part("Power not corrected", words=words)
+
+
+def _older_analysis(document: Row) -> Part:
+    runs = document.get("older_analysis", 0)  # reports of before lack it
+    words = [
+        f"{counted(runs, 'run')} of before: an older version of the analysis computed the criteria and the potential, "
+        "which are not compared; compute them again with: profsvc analyze --all"
+    ]
+    return Part("Computed by an older version", words=words if runs else [])
 
 
 def _runs(document: Row) -> Part:

@@ -23,11 +23,12 @@ RUNS_PER_QUERY = 500
 ROWS_AT_ONCE = 10_000
 
 _RUNS = f"""
-    SELECT run_id, project, run, device, branch, build, at, newest_upload_id FROM (
+    SELECT run_id, project, run, device, branch, build, at, version, newest_upload_id FROM (
       SELECT s.*, row_number() OVER (PARTITION BY project, device, branch ORDER BY at DESC, run_id DESC) AS place,
              max(newest_upload_id) OVER (PARTITION BY project, device, branch) AS newest
       FROM (
         SELECT r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, {BRANCH_SQL} AS branch,
+               (SELECT x.text FROM texts x WHERE x.text_id = r.version_id) AS version,
                coalesce((SELECT t.value FROM run_tags t WHERE t.run_id = r.run_id AND t.key = :binary), r.commit_id)
                  AS build,
                coalesce(r.started_at, u.received_at) AS at, u.newest_upload_id
@@ -135,8 +136,8 @@ def nightly_runs(
     """Return the newest runs of each history that an upload after ``since`` came for, in order of time.
 
     A history is of a project, a device and a branch, which is None for a main one. Columns: run_id, project, run,
-    device, branch, build (tag `BINARY_TAG`, else the commit), at, newest_upload_id. Uploads from ``until`` (UTC) on do
-    not count; an empty ``project`` is every one. At most ``most`` runs of each history.
+    device, branch, build (tag `BINARY_TAG`, else the commit), at, version (of its analysis), newest_upload_id. Uploads
+    from ``until`` (UTC) on do not count; an empty ``project`` is every one. At most ``most`` runs of each history.
     """
     values = {"project": project, "until": until, "since": since, "most": most, "binary": BINARY_TAG}
     values["branch"] = branch or ""

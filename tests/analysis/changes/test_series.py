@@ -1,0 +1,47 @@
+"""Points of the series of runs: what an older version of the analysis computed is not compared."""
+
+import pandas as pd
+import pytest
+
+from profsvc import store
+from profsvc.analysis.changes.series import COMPUTED, of_older_analysis, run_points
+
+RUNS = pd.DataFrame(
+    [(1, "9", None), (2, "10", None), (3, None, None), (4, "10", None), (5, "9", "feature"), (6, None, "feature")],
+    columns=["run_id", "version", "branch"],
+).assign(project="p", device="d")
+KERNEL = {"kernel": "saxpy(int)", "kernel_short": "saxpy"}
+POWER = ("run_id", *store.column_kinds_of("v1_power"))
+
+
+def figures() -> dict[str, pd.DataFrame]:
+    of_runs = pd.DataFrame({"run_id": RUNS["run_id"], "value": 1.0})
+    of_kernel = of_runs.assign(**KERNEL)
+    return {
+        "durations": of_kernel.assign(format="ncu-raw"),
+        "means": of_kernel.iloc[:0],
+        "criteria": of_kernel.assign(criterion="divergence"),
+        "whole": of_runs.assign(criterion="host_sync"),
+        "potential": of_kernel,
+        "lines": of_runs,
+        "missing": of_runs,
+        "power": pd.DataFrame({name: pd.Series(dtype=object) for name in POWER}),
+    }
+
+
+def test_a_run_is_of_an_older_analysis_than_the_newest_of_its_history() -> None:
+    assert RUNS.loc[of_older_analysis(RUNS), "run_id"].tolist() == [1]
+
+
+@pytest.mark.parametrize(("quantity", "computed"), [("duration", False), ("rejected_lines", False), ("potential", True),
+                                                    ("divergence", True), ("host_sync", True),
+                                                    ("missing_criteria", True)])  # fmt: skip
+def test_only_what_an_analysis_computes_is_left_out(quantity: str, *, computed: bool) -> None:
+    points = run_points(RUNS, figures())
+    assert (
+        sorted(points.loc[points["quantity"] == quantity, "run_id"]) == [2, 3, 4, 5, 6] if computed else [*range(1, 7)]
+    )
+
+
+def test_every_computed_figure_is_read() -> None:
+    assert set(COMPUTED) < set(figures())
