@@ -65,7 +65,16 @@ def test_conditional_values_are_one_option_away(on_demo) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100])
-@pytest.mark.parametrize("words", [["--all"], ["--limit", "5"], ["--kernel", "28"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--all"],
+        ["--limit", "5"],
+        ["--kernel", "28"],
+        ["--kernel", "28", "--published"],
+        ["--kernel", "28", "--conditional"],
+    ],
+)
 def test_no_row_is_wider_than_the_terminal(
     on_demo, monkeypatch: pytest.MonkeyPatch, width: int, words: list[str]
 ) -> None:

@@ -29,7 +29,9 @@ def _launch(one: Row, forms: Sequence[str]) -> Iterable[str]:
     yield ""
     flags = "  flags" if any(row["flags"] for row in one["criteria"]) else ""
     columns = f"value  share  speedup{''.join(f'  {name}' for name in forms)}{flags}"
-    yield f"   {'criterion':{TITLE_WIDTH}}{'':{BAR_WIDTH}}  {columns}"
+    # Without bars the columns of another form fit into 80 characters.
+    width = TITLE_WIDTH - 1 if forms else TITLE_WIDTH + BAR_WIDTH
+    yield f"   {'criterion':{width}}  {columns}"
     if one["reason"]:
         yield f"   none: {one['reason']}"
     for row in one["criteria"]:
@@ -108,12 +110,12 @@ def _estimates(rules: Iterable[Row]) -> Iterable[str]:
 
 
 def _criterion(row: Row, forms: Sequence[str]) -> str:
+    width = TITLE_WIDTH - 1 if forms else TITLE_WIDTH + BAR_WIDTH
     if row["value"] is None:
-        return f"   {row['title']:{TITLE_WIDTH}}{'':{BAR_WIDTH}}  {row['reason']}"
+        return f"   {row['title']:{width}}  {row['reason']}"
     share = "" if row["share"] is None else f"{row['share']:.2f}"
     others = "".join(f"  {cell(row[OTHER_FORMS[name]]):>{len(name)}}" for name in forms)
-    title = f"{row['title']:{TITLE_WIDTH}}"
+    title = f"{row['title']:{width}}" if forms else f"{row['title']:{TITLE_WIDTH}}{bar(row['value'])}"
     return (
-        f"   {title}{bar(row['value'])}  {row['value']:5.3f}  {share:>5}  {times(row['speedup']):>7}"
-        f"{others}  {row['flags'] or ''}"
+        f"   {title}  {row['value']:5.3f}  {share:>5}  {times(row['speedup']):>7}{others}  {row['flags'] or ''}"
     ).rstrip()
