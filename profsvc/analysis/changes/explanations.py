@@ -11,10 +11,12 @@ import pandas as pd
 
 from profsvc.formulas.change.level_habits import (
     Excursions,
+    chance_share,
     excursion_rates,
     excursions,
     lasting_share,
     stay_probability,
+    values_away,
 )
 from profsvc.formulas.change.level_visits import visit_probability
 from profsvc.formulas.change.nightly_test import MIN_TESTS, NewestValue, NightlyVerdict, effect, false_discovery
@@ -70,11 +72,13 @@ def explained(
     before: NewestValue,
     least: tuple[Floats, Floats],
     prior: NoisePrior,
+    fresh: Ints,
 ) -> Explained:
     """Return the verdict on series once more, for those that may have a finding.
 
     ``value``: those of the baselines; ``whole``: with the excursions that findings ended with; ``before``: the values
-    before each step; ``least``: the reporting thresholds; ``prior``: the probability of each autocorrelation.
+    before each step; ``least``: the reporting thresholds; ``prior``: the probability of each autocorrelation;
+    ``fresh``: how many values of each series no report has looked at yet.
     """
     group = points["group"].to_numpy(np.int64)
     p, told = verdict.p.copy(), dict[int, Row]()
@@ -87,7 +91,7 @@ def explained(
     told |= _drifts(points, value, group, np.flatnonzero((p > ALPHA) & (shape.trend >= SURE_TREND)), least)
     if not asked.size:
         return Explained(verdict, told)
-    rates = _excursions_of_siblings(points, whole, asked, verdict, least)
+    rates = _excursions_of_siblings(points, whole, asked, verdict, least, fresh)
     visits = _visits(whole, group, asked, at)
     for number, one in enumerate(asked.tolist()):
         own = np.flatnonzero((group == one) & ~np.isnan(value))
@@ -161,8 +165,12 @@ def _excursions_of_siblings(
     asked: npt.NDArray[np.intp],
     verdict: NightlyVerdict,
     least: tuple[Floats, Floats],
+    fresh: Ints,
 ) -> Floats:
-    """How often a night begins an excursion that lasts as long as the step of each series."""
+    """How often a night begins an excursion that lasts as long as the step of each series, by habit or by chance.
+
+    A look at several fresh values may see excursions of as many ages: these probabilities add up.
+    """
     group = points["group"].to_numpy(np.int64)
     family = families(points.drop_duplicates("group"))
     x, error, groups = read_series(whole, group, None)
@@ -180,7 +188,12 @@ def _excursions_of_siblings(
         seen: Excursions = excursions(series, smallest, night)
         mine = np.isin(asked, members)
         place = np.searchsorted(members, asked[mine])
-        nights = verdict.points_after[asked[mine]]
-        known = excursion_rates(seen)[place] * lasting_share(seen, nights)
-        out[mine] = np.fmax(known, stay_probability(seen, nights))
+        nights, new = verdict.points_after[asked[mine]], fresh[asked[mine]]
+        ages = np.arange(1, int((nights + new).max()))
+        lasting, stay = (np.r_[0.0, np.cumsum(of(seen, ages))] for of in (lasting_share, stay_probability))
+        lasting, stay = (total[nights + new - 1] - total[nights - 1] for total in (lasting, stay))
+        known = excursion_rates(seen)[place] * lasting
+        away, up = values_away(series, smallest), verdict.after[asked[mine]] > verdict.before[asked[mine]]
+        by_chance = new * chance_share(away, up, place, nights)
+        out[mine] = away.habit * np.fmax(known, stay) + (1.0 - away.habit) * by_chance
     return out

@@ -55,10 +55,13 @@ class NightlyFindings(NamedTuple):
     left_out: Row  # what `left_out_counts` says
 
 
-def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> NightlyFindings:
+def find_changes(
+    points: pd.DataFrame, known: Sequence[Mapping[str, Any]], tonight: Collection[int] | None = None
+) -> NightlyFindings:
     """Return the verdict on series, given as `profsvc.analysis.changes.series.to_series` arranges them.
 
-    ``known``: the findings so far, with ``state`` and ``said_at``. Column ``build`` of the points names the binary.
+    ``known``: the findings so far, with ``state`` and ``said_at``. ``tonight``: the runs that no report has looked at
+    yet; None: the newest of each series. Column ``build`` of the points names the binary.
     """
     if points.empty:
         return NightlyFindings([], [], {}, [], [], 0, 0, 0, [], {})
@@ -79,12 +82,13 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
     begun = _in_baseline(points, raw, [one for one in known if one["state"] != FIXED])
     whole = np.where(begun & lasting, raw, np.nan)
     stretches = _stretches(whole, group, family, heads, (relative, absolute))
+    fresh = _fresh(points, value, tonight)
     verdict = nightly_test.nightly_verdict(
         value, group, error, relative=relative, absolute=absolute, prior=prior, stretches=stretches,
-        shortest=calm.shortest,
+        shortest=calm.shortest, fresh=fresh,
     )  # fmt: skip
     before = _values_before(points, value, error, verdict)
-    verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior)
+    verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior, fresh)
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
     found = _new_findings(points, heads, value, before, verdict)
@@ -100,6 +104,13 @@ def find_changes(points: pd.DataFrame, known: Sequence[Mapping[str, Any]]) -> Ni
         [_identity(heads, one) | row for one, row in told.items()],
         left_out_counts(points, calm.left_out),
     )
+
+
+def _fresh(points: pd.DataFrame, value: Floats, tonight: Collection[int] | None) -> Ints:
+    """Return how many values of each series no report has looked at yet; one at least."""
+    group = points["group"].to_numpy(np.int64)
+    new = points["run_id"].isin(list(tonight or ())).to_numpy() & ~np.isnan(value)
+    return np.maximum(np.bincount(group, new, int(group[-1]) + 1).astype(np.int64), 1)
 
 
 def _stretches(

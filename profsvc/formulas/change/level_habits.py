@@ -4,14 +4,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.formulas.numerics.arrays import Array
-from profsvc.formulas.numerics.series import Index, Series, codes_of, difference_sd, lengths, medians, without_spikes
+from profsvc.formulas.numerics.arrays import Array, Bools
+from profsvc.formulas.numerics.series import (
+    MAD_TO_SD,
+    Index,
+    Series,
+    codes_of,
+    difference_sd,
+    lengths,
+    medians,
+    subseries,
+    without_spikes,
+)
 
 JUMP_SD = 4.0  # adjacent values further apart may be on two levels
 APART_SD = 3.0  # levels further apart are two
+AWAY_SD = 2.0  # values further from the level are at another level from it, by chance or by habit
 RATES = np.array(
     [0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4]
 )  # excursions that begin in a night, of series that make them
+FAR_SHARES = np.append(RATES, 0.5)  # of values that are far from the level on one side
 MIN_USUAL_SHARE = 0.8  # of the values, near the median: it is the usual level
 GEOMETRIC = 10.0  # excursions of which nothing but a constant chance to end is known, beside those that were seen
 MAX_STEPS_IN_A_NIGHT = 3
@@ -20,6 +32,8 @@ MIN_STEPS = 5  # without a return, of series that may all have two levels,
 MIN_STEPPING_SHARE = 0.1  # of the series,
 MIN_STEPS_PER_RETURN = 2.0  # and so many for each return: too few returns say how long a level lasts
 MAX_STEPS = 200  # of the estimate of how frequent each rate is
+NEWEST = 5  # values that may have a level of their own, and say nothing of a habit
+STAYS = np.log(1000.0) * np.arange(1, 25) / 24  # log odds by which a value away from the level brings another one
 
 
 class Excursions(NamedTuple):
@@ -90,6 +104,98 @@ def _apart(at: Index, nights: int) -> int:
     return int(begun[~near].sum() + min(MAX_STEPS_IN_A_NIGHT, begun[near].sum()))
 
 
+class Away(NamedTuple):
+    """Values far from the level of their series, of series that resemble each other."""
+
+    habit: float  # probability that such values follow each other by a habit
+    values: Index  # of each series, without the newest
+    far: Index  # of each series below its level, and above it, of shape (2, series)
+
+
+def values_away(series: Series, smallest: Array | float = 0.0) -> Away:
+    r"""Return the values away from the level of their series, and how probably they follow each other by a habit.
+
+    .. math:: P(t \mid k, n, \theta) \propto \binom{k-1}{t} \binom{n-k+1}{k-t} e^{\theta t}
+
+    Heavy tails have values far from the level too, two in a row by chance. In a random order of n values, k of them far
+    on one side, t adjacent pairs are far with this probability at theta = 0, whatever the tails are. Levels that are
+    visited stay: there theta is above 0. It is the same for all siblings, and as probable to be any of `STAYS` as 0.
+
+    The newest values do not count, for they may have changed.
+
+    Source: the number of runs in a random order [WaldWolfowitz1940]; own model for theta.
+
+    Args:
+        series: Values of a series and its siblings.
+        smallest: The least distance from a level that counts, of each series in the unit of its values.
+
+    Returns: Away.
+
+    Range: habit is 0 to 1; 1/2 where no values are far from the level.
+
+    Two nights away and back, in each of three of ten series; then five nights away in each of five, but one by one:
+
+    >>> x = np.tile([0.1, -0.1, 0.0, 0.1, -0.1], (10, 6))
+    >>> y, z = x.copy(), x.copy()
+    >>> y[:3, 10:12] += 9.0
+    >>> z[:5, 2:22:4] += 9.0
+    >>> of = lambda x: Series(x.ravel(), x.ravel() * 0, np.arange(300), np.arange(0, 300, 30), np.arange(30, 330, 30))
+    >>> values_away(of(y)).habit > 0.99, values_away(of(z)).habit < 0.1, values_away(of(z)).far[1].tolist()
+    (True, True, [5, 5, 5, 5, 5, 0, 0, 0, 0, 0])
+    """
+    from scipy.special import expit, logsumexp
+
+    newest = np.minimum(lengths(series) // 2, NEWEST)
+    older = subseries(series, series.start, series.stop - newest)
+    codes, n = codes_of(older), lengths(older)
+    center = medians(older.x, codes, n.size)
+    sd = np.fmax(_usual_sd(older, center), np.asarray(smallest) / APART_SD)
+    gain, counts = np.zeros(STAYS.size), []
+    for sign in (-1.0, 1.0):
+        far = sign * (older.x - center[codes]) >= AWAY_SD * sd[codes]
+        pair = np.r_[False, far[1:] & far[:-1] & (codes[1:] == codes[:-1])][: far.size]
+        counts.append(np.bincount(codes, far, n.size).astype(np.intp))
+        seen = np.stack((n, counts[-1], np.bincount(codes, pair, n.size).astype(np.intp)), axis=1)
+        for one, often in zip(*np.unique(seen, axis=0, return_counts=True), strict=True):
+            if one[1] > 1:
+                gain += often * _stay_gain(*one.tolist())
+    return Away(float(expit(logsumexp(gain) - np.log(STAYS.size))), n, np.array(counts))
+
+
+def chance_share(away: Away, up: Bools, series: Index, nights: Index) -> Array:
+    """Return how often so many values of a series in a random order are far from its level, on one side.
+
+    ``up``: the side; ``series``: which ones are asked for, each with its ``nights``. How frequent far values are, the
+    values of the series and of its siblings say, as they do in `excursion_rates`.
+    """
+    k, n = away.far[:, :, np.newaxis], away.values[:, np.newaxis]
+    share = np.array([_shares(_log_power(FAR_SHARES, one) + (n - one) * np.log1p(-FAR_SHARES)) for one in k])
+    return np.asarray((share[up.astype(np.intp), series] * FAR_SHARES ** nights[:, np.newaxis]).sum(axis=1))
+
+
+def _usual_sd(series: Series, center: Array) -> Array:
+    """Return the noise of each series that is usual among all, in proportion to their level.
+
+    Its own one would depend on the order: far values one by one make differences large, in a row they do not. Where
+    levels are kept for long the differences know the noise, where they are left at once the distances from the median.
+    """
+    codes = codes_of(series)
+    middle = MAD_TO_SD * medians(np.abs(series.x - center[codes]), codes, center.size)
+    level = np.abs(center) if (np.nan_to_num(center) != 0).all() else np.ones(center.size)
+    shares = [(sd / level)[np.isfinite(sd)] for sd in (difference_sd(series), middle)]
+    return np.asarray(level * min(np.median(share) if share.size else 0.0 for share in shares))
+
+
+def _stay_gain(n: int, k: int, pairs: int) -> Array:
+    """Return the logarithm of the likelihood of each of `STAYS` over that of a random order."""
+    from scipy.special import gammaln, logsumexp
+
+    t = np.arange(max(0, 2 * k - n - 1), k)  # pairs that k far values may make
+    # Of all orders, those with t pairs, but for a constant factor.
+    orders = -gammaln(t + 1.0) - gammaln(k - t) - gammaln(k - t + 1.0) - gammaln(n - 2.0 * k + t + 2.0)
+    return np.asarray(pairs * STAYS - logsumexp(orders + np.multiply.outer(STAYS, t), axis=1) + logsumexp(orders))
+
+
 def all_step(seen: Excursions) -> bool:
     """Return whether so many series step at different times that other levels are a habit of them all."""
     return seen.apart >= max(MIN_STEPS, MIN_STEPPING_SHARE * seen.nights.size)
@@ -115,15 +221,23 @@ def excursion_rates(seen: Excursions) -> Array:
         return np.zeros(seen.begun.size)
     begun = seen.begun + seen.steps if all_step(seen) else seen.begun
     k, n = begun[:, np.newaxis], seen.nights[:, np.newaxis]
+    return np.asarray(_shares(_log_power(RATES, k) - RATES * n) @ RATES)
+
+
+def _log_power(rates: Array, k: Index) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
-        likelihood = np.where(k > 0, k * np.log(RATES), 0.0) - RATES * n
-    likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
-    weight = np.full(RATES.size, 1.0 / RATES.size)
+        return np.where(k > 0, k * np.log(rates), 0.0)
+
+
+def _shares(log_likelihood: Array) -> Array:
+    """Return how probable each possibility is for each series, by all of them together."""
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    weight = np.full(likelihood.shape[1], 1.0 / likelihood.shape[1])
     for _ in range(MAX_STEPS):
         share = likelihood * weight
         share /= share.sum(axis=1, keepdims=True)
         weight = share.mean(axis=0)
-    return np.asarray(share @ RATES)
+    return np.asarray(share)
 
 
 def lasting_share(seen: Excursions, nights: Index) -> Array:

@@ -58,6 +58,7 @@ def newest_step(
     prior: NoisePrior | None = None,
     stretches: Stretches | None = None,
     shortest: ArrayLike = MIN_SEGMENT,
+    fresh: ArrayLike = 1,
 ) -> NewestStep:
     r"""Probability that the level of a series did not change, with the weight on the newest values.
 
@@ -103,6 +104,8 @@ def newest_step(
             of 6 sd leaves a gap of half of it, p is at least the probability that a stretch as long begins, instead of
             the chance of the places.
         shortest: Values that make a level, of each series or one for all.
+        fresh: Newest values that no look has seen yet, of each series or one for all. Of a backlog the likeliest split
+            is a window too, and half of the weights is spread over the looks that were not made.
 
     Returns: NewestStep.
 
@@ -129,13 +132,14 @@ def newest_step(
     n = lengths(series)
     series = without_spikes(series)
     scaled = in_units_of_sd(series)
-    least = np.broadcast_to(np.asarray(shortest, dtype=np.intp), n.shape)
+    least, new = (np.broadcast_to(np.asarray(one, dtype=np.intp), n.shape) for one in (shortest, fresh))
     best = surest_step(
         scaled,
         doubt=True,
         prior=None if prior is None else prior.in_units(sd_units(series)),
         stretches=stretches,
         shortest=least,
+        fresh=new,
     )
     best = best._replace(p=_with_visit_probability(scaled, best))
     known = ~np.isnan(best.p)

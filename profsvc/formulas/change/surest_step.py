@@ -56,6 +56,7 @@ class _How(NamedTuple):
     factor: Array  # on the weights of the windows, of each series
     prior: NoisePrior  # of the noise of each series, in units of its sd
     shortest: Index  # values that make a level, of each series
+    fresh: Index  # newest values of each series that no look has seen yet
     stretches: Stretches | None = None  # away from their level and back, of each series and its siblings
 
 
@@ -66,8 +67,11 @@ def surest_step(
     prior: NoisePrior | None = None,
     stretches: Stretches | None = None,
     shortest: Index | None = None,
+    fresh: Index | None = None,
 ) -> SurestStep:
     """Return the surest step of each series, which is in units of sd.
+
+    ``fresh``: newest values of each series that are looked at for the first time, by default one.
 
     With ``doubt`` the autocorrelation is not taken as known, nor that the noise has a law. In histories with several
     steps the others look like autocorrelation: there it is estimated.
@@ -80,11 +84,13 @@ def surest_step(
     prior = flat_noise(N.size) if prior is None else prior
     factor = np.select([prior.by_value, ~prior.known & doubt], [SIBLING_WEIGHT_FACTOR, DOUBT_WEIGHT_FACTOR], 1.0)
     least = np.full(N.size, MIN_SEGMENT) if shortest is None else shortest
-    how = _How(step_tail if doubt else plain_tail, doubt, factor, prior, least, stretches)
-    p, clear, window = _p_of_windows(series, ranked, how)
+    new = np.ones(N.size, dtype=np.intp) if fresh is None else np.clip(fresh, 1, np.maximum(N - MIN_HISTORY, 1))
+    how = _How(step_tail if doubt else plain_tail, doubt, factor, prior, least, new, stretches)
+    p, clear, window, weight = _p_of_windows(series, ranked, how)
     up = p[0] <= p[1]
     suspected = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
-    upheld = _leave_one_out_p(series, suspected, up, np.where(up, window[0], window[1]), how)
+    width, share = np.where(up, window[0], window[1]), np.where(up, weight[0], weight[1])
+    upheld = _leave_one_out_p(series, suspected, up, width, share, how)
     split = _likeliest_split(series, ranked, up, np.where(up, clear[0], clear[1]), least)
     return SurestStep(upheld, suspected, up, split)
 
@@ -95,11 +101,43 @@ def _rank_scores(series: Series, sign: float) -> Array:
     return normal_quantiles((ranks(series._replace(x=sign * series.x)) + 1.0) / (n + 1))
 
 
-def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[Array, Bools, Index]:
-    """Weighted p of a step up and of one down, of shape (2, series), whether values alone make it clear, its window."""
-    windows = [(m, w) for m, w in WINDOWS[::-1] if m + MIN_HISTORY <= lengths(series).max()]
-    width = np.array([m for m, _ in windows])  # widest first: so the starts of the windows ascend
-    weight = np.array([w for _, w in windows]) * how.factor[:, np.newaxis]
+def _widths(series: Series, ranked: tuple[Sums, ...], how: _How) -> Index:
+    """Return the windows of each series, widest first: with the likeliest one, where several values are fresh."""
+    n = lengths(series)
+    usual = [m for m, _ in WINDOWS[::-1] if m + MIN_HISTORY <= n.max()]
+    if how.fresh.max() <= 1:
+        return np.array(usual)[np.newaxis, :]
+    ways = (np.full(n.size, up) for up in (True, False))
+    never = np.zeros(n.size, dtype=np.bool_)
+    own = [series.stop - _likeliest_split(series, ranked, up, never, how.shortest) for up in ways]
+    own = [np.where((how.fresh > 1) & (m + MIN_HISTORY <= n), m, MIN_SEGMENT) for m in own]
+    every = np.concatenate((np.broadcast_to(usual, (n.size, len(usual))), np.stack(own, axis=1)), axis=1)
+    return np.asarray(np.sort(every, axis=1)[:, ::-1])
+
+
+def _shares(width: Index, fresh: Index) -> Array:
+    """Return the share of the error of windows: half as every night, half spread over the looks that were not made.
+
+    A look at k fresh values errs as often as one at the newest: the step may have been seen up to k - 1 nights ago, so
+    the windows of those nights, which have grown since, share half of the error.
+    """
+    table = np.zeros(max(int(width.max()), WINDOWS[-1][0]) + 1)
+    for m, share in WINDOWS:
+        table[m] = share
+    total = np.cumsum(table)
+    nights = fresh[:, np.newaxis]
+    spread = (total[width] - total[np.maximum(width - nights, 0)]) / nights
+    return np.asarray((table[width] + spread) / 2)
+
+
+def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[Array, Bools, Index, Array]:
+    """Weighted p of a step up and of one down, of shape (2, series), and whether values alone make it clear.
+
+    Beside them the width and the weight of the window of each.
+    """
+    width = _widths(series, ranked, how)  # widest first: so the starts of the windows ascend
+    weight = _shares(width, how.fresh) * how.factor[:, np.newaxis]
+    width = np.broadcast_to(width, weight.shape)
     prior, by_value = how.prior.by_window(), how.prior.by_value[:, np.newaxis]
     a, b = series.start[:, np.newaxis], series.stop[:, np.newaxis]
     inside = b - a >= width + MIN_HISTORY
@@ -114,33 +152,34 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[
     by_place = largest_last_probability(sides[1].n, sides[0].n)
     rise = np.abs(sides[1].mean - sides[0].mean)
     of_siblings = by_place if how.stretches is None else stretch_probability(how.stretches, sides[1].n)
-    p, clear, best = [], [], []
+    p, clear, best, shares = [], [], [], []
     for sign, scores, gap in zip((1.0, -1.0), ranked, _gaps(series.x, a, np.where(inside, k, a)), strict=True):
         beyond = gap > 0
         ranks_tail = how.tail(side(scores, a, k), side(scores, k, b), prior=prior)
         one_sided = np.where(beyond | by_value, how.tail(*sides, sign, prior=prior), ranks_tail)
-        each = np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0)
+        with np.errstate(divide="ignore"):
+            each = np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0)
         if how.doubt:
             far = (rise >= CLEAR_STEP_SD) & (gap >= CLEAR_GAP * rise)
             chance = np.where(far, np.minimum(by_place, of_siblings), by_place)
             each = np.where(beyond & fits & noisy, np.fmax(each, chance), each)
         p.append(each.min(axis=1))
         clear.append((beyond & fits).any(axis=1))
-        best.append(len(windows) - 1 - each.argmin(axis=1))
-    return np.array(p), np.array(clear), np.array(best)
+        surest = each.argmin(axis=1)[:, np.newaxis]
+        best.append(np.take_along_axis(width, surest, axis=1)[:, 0])
+        shares.append(np.take_along_axis(weight, surest, axis=1)[:, 0])
+    return np.array(p), np.array(clear), np.array(best), np.array(shares)
 
 
-def _leave_one_out_p(series: Series, p: Array, up: Bools, window: Index, how: _How) -> Array:
+def _leave_one_out_p(series: Series, p: Array, up: Bools, width: Index, weight: Array, how: _How) -> Array:
     """Return p, or more where too little is left of the step without the value that it needs most."""
     asked = np.flatnonzero(p < 1 / MAX_LEAVE_ONE_OUT_RATIO)  # the others are far from a step
     if not asked.size:
         return p
-    width, weight = (np.array(column)[window[asked]] for column in zip(*WINDOWS, strict=True))
     part = subseries(series, series.start[asked], series.stop[asked])
     upward = part._replace(x=part.x * np.repeat(np.where(up[asked], 1.0, -1.0), lengths(part)))
-    tails, apart = without_each(upward, part.stop - width, how.tail, how.prior.of(asked))
-    weight = weight * how.factor[asked]
-    left = np.minimum(2 * tails / weight[codes_of(part)], 1.0) / np.where(
+    tails, apart = without_each(upward, part.stop - width[asked], how.tail, how.prior.of(asked))
+    left = np.minimum(2 * tails / weight[asked][codes_of(part)], 1.0) / np.where(
         apart > OUTLYING_SD, 1.0, MAX_LEAVE_ONE_OUT_RATIO
     )
     out = p.copy()

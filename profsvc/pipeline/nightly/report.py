@@ -66,7 +66,7 @@ def report_of_night(
         )
     before = store.report_before(engine, scope, span.night)
     looked = _night_scope(engine, scope, span, before)
-    verdict = find_changes(looked.points, looked.known)
+    verdict = find_changes(looked.points, looked.known, looked.runs["run_id"].tolist())
     said = store.stored_states(engine, {int(row["run_id"]) for row in verdict.found})
     found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
     verdict = verdict._replace(found=sorted(found, key=severity))

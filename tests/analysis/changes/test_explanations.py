@@ -9,19 +9,26 @@ from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
 from profsvc.formulas.change.level_habits import (
     Excursions,
     all_step,
+    chance_share,
     excursion_rates,
     excursions,
     lasting_share,
     stay_probability,
+    values_away,
 )
-from profsvc.formulas.numerics.series import gather, read_series
+from profsvc.formulas.numerics.series import Series, gather, read_series
 from tests.benchmarks.change import two_states, white
-from tests.benchmarks.detection import bursts, drifting, points_of, walk
+from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, walk
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20261124)
+
+
+def of(x: np.ndarray) -> Series:
+    start = np.arange(len(x)) * x.shape[1]
+    return Series(x.ravel(), x.ravel() * 0, np.arange(x.size), start, start + x.shape[1])
 
 
 def look(x: np.ndarray) -> NightlyFindings:
@@ -182,3 +189,46 @@ def test_steps_of_few_siblings_or_in_one_night_are_no_habit(rng):
     value, error, groups = read_series(x.ravel(), np.repeat(np.arange(40), 20), None)
     seen = excursions(gather(value, error, groups, np.ones(value.size, dtype=bool)))
     assert (int(seen.steps.sum()), seen.apart, all_step(seen)) == (20, 3, False)
+
+
+@pytest.mark.parametrize("height", [2.0, 3.0])
+def test_a_step_in_heavy_tails_is_no_excursion(rng, height):
+    """Values far from the level come one by one here: in a random order as many follow each other."""
+    x = lognormal(rng, 60, 55)
+    x[:, -5:] += height
+    verdict = look(x)
+    assert len(verdict.found) >= 42
+    assert shapes(verdict)["levels"] <= 6
+
+
+def test_what_visits_a_level_by_chance_is_still_told_as_levels(rng):
+    """Each night the other level comes with a probability of 0.3, so that three nights of it are no change."""
+    x = two_states(rng, 100, 20, 0.3, 0.7)
+    x[:20, :-3], x[:20, -3:] = white(rng, 20, 17), white(rng, 20, 3) + 6.0
+    away = values_away(of(x))
+    assert away.habit < 0.5
+    assert away.far[:, 20:].sum() / away.values[20:].sum() == pytest.approx(0.3, abs=0.1)
+    nights = np.array([3, 5, 9])
+    chance = chance_share(away, np.ones(3, dtype=bool), np.full(3, 50), nights)
+    assert (np.diff(chance) < 0).all()
+    assert chance[1] > 0.001 > chance[2]
+
+
+def test_a_first_look_at_a_backlog_finds_a_step_of_weeks_ago(rng):
+    """14 nights before the step, 12 since, and no report in between, of a lone kernel and of one beside nine others."""
+    found = Counter()
+    for _ in range(8):
+        for kernels in (1, 10):
+            x = white(rng, kernels, 26)
+            x[0, 14:] += 5.0
+            points = points_of(x[:, :, np.newaxis], np.arange(kernels))
+            for when, tonight in (("first", points["run_id"].unique().tolist()), ("nightly", [26])):
+                said = names(find_changes(points, [], tonight))
+                found[when, kernels] += "s000000" in said
+                found["false"] += len(said - {"s000000"})
+        quiet = points_of(white(rng, 10, 26)[:, :, np.newaxis], np.arange(10))
+        found["false"] += len(find_changes(quiet, [], quiet["run_id"].unique().tolist()).found)
+    assert found["first", 1] >= 6
+    assert found["first", 10] >= 6
+    assert found["nightly", 1] + found["nightly", 10] <= 6
+    assert found["false"] <= 1
