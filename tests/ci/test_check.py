@@ -48,7 +48,7 @@ class Job(NamedTuple):
         file.chmod(0o755)
 
     def retry_soon(self) -> None:
-        """Let the program wait no more than a moment for a service that is away."""
+        """Let the program wait no more than a moment for a service that does not answer."""
         hasty = "from profsvc.client import connection; connection.RETRY_DELAYS_S = (0.01,) * 4"
         self.play("profsvc", f"""exec "{sys.executable}" -c '{hasty}; from profsvc.cli import main; main()' "$@"\n""")
 

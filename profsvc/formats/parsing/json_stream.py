@@ -46,6 +46,20 @@ def loads(text: str) -> object:
     return _DECODER.decode(text)
 
 
+class CountedLines:
+    """The lines of a text without its mark of order, counted."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        """Start before the first line."""
+        self._lines, self.count = lines, 0
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the lines that were not yielded yet."""
+        for line in self._lines:
+            self.count += 1
+            yield line.lstrip("\ufeff") if self.count == 1 else line
+
+
 class Json:
     """A position in a JSON text; ``line`` is the line of the next character."""
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.head import head_lines, head_text
-from profsvc.formats.parsing.json_stream import BrokenValueError, Json, TruncatedJsonError, storable_text
+from profsvc.formats.parsing.json_stream import BrokenValueError, CountedLines, Json, TruncatedJsonError, storable_text
 from profsvc.formats.parsing.stream import Text
 from profsvc.formats.parsing.timestamps import TimestampParser
 from profsvc.formats.telemetry.dcgm import field_column
@@ -226,20 +226,8 @@ def _series(json: Json) -> Iterator[tuple[int, object]]:
                     yield line, json.value()
 
 
-class _Lines:
-    """The lines of a text without its mark of order, counted."""
-
-    def __init__(self, text: Text) -> None:
-        self._lines, self.count = text.lines(), 0
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
-            self.count += 1
-            yield line.lstrip("\ufeff") if self.count == 1 else line
-
-
 def _read_answers(text: Text) -> Iterator[Batch]:
-    lines, reader = _Lines(text), _JsonReader()
+    lines, reader = CountedLines(text.lines()), _JsonReader()
     json = Json(iter(lines))
     try:
         for line, series in _series(json):

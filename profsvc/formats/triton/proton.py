@@ -9,7 +9,7 @@ from typing import BinaryIO
 from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.embedded_tables import LineAccount, Rows
 from profsvc.formats.parsing.head import head_text
-from profsvc.formats.parsing.json_stream import Json, TruncatedJsonError, storable_text
+from profsvc.formats.parsing.json_stream import CountedLines, Json, TruncatedJsonError, storable_text
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, Record
 from profsvc.formats.parsing.stream import Text
 from profsvc.tables import Batch
@@ -49,22 +49,10 @@ def _said(value: object) -> float | None:
     return float(value)
 
 
-class _Lines:
-    """The lines of a file, counted."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self.lines, self.count = lines, 0
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self.lines:
-            self.count += 1
-            yield line
-
-
 class _Tree:
     """Reads the nodes of a file, the children of each before itself."""
 
-    def __init__(self, lines: _Lines) -> None:
+    def __init__(self, lines: CountedLines) -> None:
         self.lines, self.text, self.rows = lines, Json(iter(lines)), Rows()
         self.account = LineAccount(self.rows)
         self.timed = False
@@ -80,6 +68,8 @@ class _Tree:
         text = self.text
         if depth > MAX_DEPTH:
             raise BrokenInputError(f"line {text.line}: calls are nested in more than {MAX_DEPTH} others")
+        if not text.peek():
+            raise TruncatedJsonError
         if text.peek() != "{":
             raise text.broken(f"{text.peek()!r} found where a node begins")
         first, line, found = text.line, text.line, dict[str, object]()
@@ -149,7 +139,7 @@ class _Tree:
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read the trees of a file in one pass."""
     with Text(stream) as text:
-        tree, said = _Tree(lines := _Lines(text.lines())), ""
+        tree, said = _Tree(lines := CountedLines(text.lines())), ""
         try:
             yield from tree.batches()
         except TruncatedJsonError:

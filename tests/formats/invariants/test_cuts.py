@@ -63,6 +63,7 @@ CUTS = {
     "ncu_text/old_tables.txt": 11,
     "ncu_text/summary_per_gpu.txt": 7,
     "nsys_json/several_reports.json": 11,
+    "proton/one_line.hatchet": 1,
     "proton/scopes.hatchet": 5,
     "nsys_sqlite/only_kernels.sqlite": 7,
     "nsys_stats/gpu_trace.csv": 3,
