@@ -59,8 +59,9 @@ class _Tree:
         self.platforms: dict[str, None] = {}
 
     def batches(self) -> Iterator[Batch]:
-        for _ in self.text.items():
-            yield from self._node(1)
+        if self.text.peek():
+            for _ in self.text.items():
+                yield from self._node(1)
         if after := self.text.peek():
             raise self.text.broken(f"{after!r} found after the list")
 
