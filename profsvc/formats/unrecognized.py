@@ -5,6 +5,7 @@ import shlex
 
 from profsvc.errors import InputError, UnknownFormatError
 from profsvc.formats import generic_timeseries
+from profsvc.formats.native import characterization, memory_references, phase_marks
 from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label
 from profsvc.formats.timeseries.table_lines import separator_of, split_row
@@ -13,6 +14,12 @@ from profsvc.specs.files.foreign import foreign_files, foreign_text
 
 MAX_SHOWN_CHARS = 100
 MAX_TABLE_LINES, MAX_KNOWN_LINES = 5, 200
+# Formats of our own -> sets of columns of which a header has all of one.
+OWN_COLUMNS = {
+    characterization.NAME: (set(characterization.REQUIRED_COLUMNS),),
+    "memory-trace": (set(memory_references.REQUIRED_COLUMNS),),
+    phase_marks.NAME: (phase_marks.MARK_COLUMNS, phase_marks.PHASE_COLUMNS),
+}
 FORMATS_HINT = "list the formats with: profsvc formats"
 BINARY_CHARS = re.compile("[\\x00-\\x08\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")  # never in a text, not even in a cut one
 UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
@@ -82,6 +89,11 @@ def _table_hint(head: bytes, name: str | None) -> str:
         return ""
     sign = separator_of(lines[0])
     cells, rows = split_row(lines[0], sign), [split_row(line, sign) for line in lines[1:4]]
+    if own := next((name for name, all_of in OWN_COLUMNS.items() if _lacks_none(cells, all_of)), None):
+        return (
+            f"; its columns are those of {own}, whose cells are separated by commas, whose column names are in small "
+            f"letters, and whose numbers have a decimal point; see: profsvc formats {own}"
+        )
     rows = [row for row in rows if len(row) == len(cells)]
     if len(cells) < 2 or not rows or any(is_numeric(cell) for cell in cells):
         return UNSUPPORTED_LOG_HINT
@@ -97,6 +109,11 @@ def _table_hint(head: bytes, name: str | None) -> str:
         hint = f"no column has the name of a time; if {cells[0]!r} is a time in seconds, add: --column {column}"
         return f"; {hint}{UNSUPPORTED_LOG_HINT}"
     return f"; it has no time column; count the rows as seconds: {_row_count_command(sign, cells, rows[0], name)}"
+
+
+def _lacks_none(cells: list[str], all_of: tuple[set[str], ...]) -> bool:
+    """Tell whether a header has all columns of one of the sets, in letters of any case."""
+    return any(columns <= {cell.lower() for cell in cells} for columns in all_of)
 
 
 def _row_count_command(sign: str, cells: list[str], row: list[str], name: str | None) -> str:

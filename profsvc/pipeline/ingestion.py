@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from profsvc.tables import Batch
 
+MAX_NAMED_DEVICES = 10
+
 
 def check_file(
     source: BinaryIO,
@@ -86,7 +88,9 @@ def ingest(
     if said := store.duplicate_messages(engine, stored.run_id, stored.upload_id):
         verdict.message = "; ".join(filter(None, (verdict.message, *said)))
     if verdict.characterized:
-        devices = ", ".join(sorted(verdict.characterized))
+        names = sorted(verdict.characterized)
+        more = f" and {len(names) - MAX_NAMED_DEVICES} more" if len(names) > MAX_NAMED_DEVICES else ""
+        devices = ", ".join(names[:MAX_NAMED_DEVICES]) + more
         advice = f"measured: {devices}; to recompute the runs on it, run: profsvc analyze --all"
         verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict

@@ -22,7 +22,7 @@ FUNCTION, COST, FIGURE = "function", "cost", "figure"
 MICROBENCHMARKS = "microbenchmarks.csv"
 MICROBENCHMARK = ("quantity", "benchmark", "pick", "scale", "unit", "meaning")
 PICKS = ("all", "best", "each")
-OPTIONAL = {"conditional"}
+OPTIONAL = {"criterion": {"conditional"}, "characterization": {"most_x"}}
 KEYS = {"criterion": CRITERION, "unit": UNIT, "characterization": CHARACTERIZATION}
 
 
@@ -33,7 +33,7 @@ def read_criteria(text: str | None = None) -> Mapping[str, Any]:
         raise DomainError(f"{FILE}: near_peak must lie in (0, 1] but is {domain['attainable']['near_peak']!r}")
     for kind, keys in KEYS.items():
         for entry in domain[kind]:
-            if set(entry) - (OPTIONAL if kind == "criterion" else set()) != keys:
+            if set(entry) - OPTIONAL.get(kind, set()) != keys:
                 raise DomainError(f"{FILE} {kind} {entry.get('name')!r}: needs exactly {sorted(keys)}")
     for entry in domain["criterion"]:
         if unknown := [name for name in entry["counters"] if name not in counters()]:

@@ -102,6 +102,7 @@ from .queries.frames import (
 )
 from .queries.rows import (
     find_run as find_run,
+    newest_characterizations as newest_characterizations,
     results_without_launch as results_without_launch,
     select as select,
     sensors as sensors,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 Row = dict[str, Any]
-POINTS = 120
+POINTS, MAX_NAMED = 120, 10
 COST = "k_"
 # Suffix of a specification -> its unit; the first match counts.
 UNITS = (
@@ -67,7 +67,8 @@ def summary(measured: Sequence[Row], name: str) -> list[Row]:
     """Return a row for each curve, cost and figure that was measured of the device called ``name``."""
     found = characterization(of_device(measured, name))
     if not any(found.values()):
-        known = ", ".join(sorted({repr(str(row["device"])) for row in measured})) or "no device"
+        names = sorted({repr(str(row["device"])) for row in measured}) or ["no device"]
+        known = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if names[MAX_NAMED:] else "")
         raise NotFoundError(
             f"no characterization of {name!r}; {known} is characterized. Measure it with: profsvc characterize"
         )
@@ -118,8 +119,8 @@ def of_device(measured: Sequence[Row], name: str) -> list[Row]:
 
 
 def all_measured(engine: "Engine", project: str | None = None) -> list[Row]:
-    """Return the rows of v1_characterizations."""
-    return store.list_view(engine, "v1_characterizations", project=project, limit=store.MAX_ROWS).rows
+    """Return the rows of v1_characterizations that count: of the newest upload of each device and quantity."""
+    return store.newest_characterizations(engine, project)
 
 
 def _newest(rows: Sequence[Row]) -> list[Row]:
@@ -155,7 +156,9 @@ def _curve(quantity: str, rows: Sequence[Row]) -> Row:
 def _widest(x: ArrayLike, y: ArrayLike) -> float | None:
     """Return the widest interval of a median among the points of a sweep, None where all have too few repeats."""
     x, y = np.asarray(x), np.asarray(y)
-    spreads = [median_spread(y[x == place]) for place in np.unique(x)]
+    _, place, count = np.unique(x, return_inverse=True, return_counts=True)
+    repeats = np.split(y[np.argsort(place, kind="stable")], np.cumsum(count)[:-1])
+    spreads = [median_spread(values) for values in repeats if len(values) > 1]
     return max((one for one in spreads if np.isfinite(one)), default=None)
 
 

@@ -119,3 +119,18 @@ def test_a_unit_that_is_not_known_is_named():
 def test_a_power_log_without_any_time_says_so():
     batches = list(formats.read(io.BytesIO(b"index, power.draw [W]\n0, 50.1 W\n0, 50.2 W\n"), "nvidia-smi")[1])
     assert "the log has no time" in batches[-1].message
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("device;quantity;x;y;unit;method\nA board;F_DRAMThr;1;0,5;;\n", "characterization"),
+        ("DEVICE,QUANTITY,X,Y\nA board,F_DRAMThr,1,0.5\n", "characterization"),
+        ("device\tquantity\tx\ty\nA board\tF_DRAMThr\t1\t0.5\n", "characterization"),
+        ("name;begin;end\nload;2026-11-20T13:21:21Z;2026-11-20T13:21:28Z\n", "marks"),
+        ("Block;Warp;Seq;Site;Address;Kind\n0;0;0;0;0;load\n", "memory-trace"),
+    ],
+)
+def test_another_separator_or_case_of_a_format_of_our_own_is_named(text, own):
+    with pytest.raises(InputError, match=f"its columns are those of {own}, .*; see: profsvc formats {own}"):
+        formats.read(io.BytesIO(text.encode()), name="mine.csv")

@@ -1,5 +1,6 @@
 """What was measured of a device, from the file that ``profsvc characterize`` wrote on an H200."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,19 @@ def test_curves_costs_and_figures_come_with_spread_and_range(engine: Engine) -> 
     assert len(rows) == len(view["curves"]) + len(view["costs"]) + len(view["measured"])
     with pytest.raises(NotFoundError, match="no characterization of 'A100-SXM-80GB'; 'NVIDIA H200' is characterized"):
         about.summary(about.all_measured(engine), "A100-SXM-80GB")
+
+
+def test_only_the_newest_file_counts_however_many_came_before(engine: Engine) -> None:
+    def put(run: str, text: str) -> None:
+        lines = "device,quantity,x,y\n" + text
+        pipeline.ingest(engine, io.BytesIO(lines.encode()), f"{run}.csv", store.RunInfo(name=run))
+
+    put("old", "NVIDIA H200,F_DRAMThr,1,0.25\n" * 10_001 + "NVIDIA H200,k_l2_load,,3\n")
+    put("new", "NVIDIA H200,F_DRAMThr,1,0.5\n")
+    put("other", "NVIDIA L4,F_DRAMThr,1,0.75\n")
+    values = {
+        row["quantity"]: (row["value"], row["repeats"]) for row in about.summary(about.all_measured(engine), "H200")
+    }
+    assert values == {"F_DRAMThr": (0.5, 1), "k_l2_load": (3, 1)}
+    assert about.summary(about.all_measured(engine), "NVIDIA L4")[0]["value"] == 0.75
+    assert about.all_measured(engine, "no such project") == []

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError, NotFoundError, wrong_cell_count
@@ -9,7 +10,7 @@ from profsvc.formats.native.annotated_csv import AnnotatedCsvReader, first_cells
 from profsvc.formats.parsing.ledger import with_table
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.numbers import NumberFormat, Numbers
-from profsvc.specs.criteria import COST, FUNCTION, measured_figures, quantities
+from profsvc.specs.criteria import COST, FUNCTION, criteria, measured_figures, quantities
 from profsvc.tables import Batch
 
 NAME = "characterization"
@@ -19,6 +20,12 @@ OPTIONAL_COLUMNS = ("unit", "method")
 MAX_SHARE = 1.5
 COST_UNITS = {"", "cycle", "cycles"}
 FUNCTION_UNITS = {"", "1"}
+# What no device is near of, in the unit of a quantity: beyond it a value is in another unit, such as GB/s or ns.
+PLAUSIBLE = {
+    "cycle": (1e-6, 1e6), "B/s": (1e8, 1e17), "1/s": (1e3, 1e16), "op/cycle": (1e-2, 1e7), "s": (1e-10, 1.0),
+    "Hz": (1e7, 1e11), "": (1e-6, 1e6),
+}  # fmt: skip
+MOST_X = 1e18
 BATCH_ROWS = 10_000
 
 
@@ -44,6 +51,14 @@ def _units(quantity: str, kind: str) -> tuple[set[str], str]:
     return {"", unit}, f"{quantity} is in {unit}"
 
 
+@cache
+def _most_x(quantity: str) -> float:
+    """Return the largest x that a quantity has: shares end at 1, conflicts at the lanes of a warp."""
+    name = quantity.partition(":")[0]
+    return next((float(one["most_x"]) for one in criteria()["characterization"]
+                 if one["name"] == name and "most_x" in one), MOST_X)  # fmt: skip
+
+
 def _measurement(cells: Mapping[str, str], numbers: Numbers) -> dict[str, object]:
     """Return the measurement of a row; raise `ValueError` with the reason to reject the row."""
     device, quantity, known = cells["device"], cells["quantity"], quantities()
@@ -59,11 +74,15 @@ def _measurement(cells: Mapping[str, str], numbers: Numbers) -> dict[str, object
     y = _number(numbers, "y", cells["y"])
     if x is None and kind == FUNCTION:
         raise ValueError(f"x is empty, but {quantity} is a function of it")
-    if x is not None and x < 0:
-        raise ValueError(f"x is {cells['x']}, but must be 0 or more")
-    if not 0 < y <= (MAX_SHARE if kind == FUNCTION else float("inf")):
-        allowed = f"in (0, {MAX_SHARE}], a fraction of the peak, not a percentage" if kind == FUNCTION else "above 0"
+    if x is not None and not 0 <= x <= (most := _most_x(quantity)):
+        raise ValueError(f"x is {cells['x']}, but must be 0 to {most:g} for {quantity}")
+    if kind == FUNCTION and not 0 < y <= MAX_SHARE:
+        allowed = f"in (0, {MAX_SHARE}], a fraction of the peak, not a percentage"
         raise ValueError(f"y is {cells['y']}, but {quantity} must be {allowed}")
+    if kind != FUNCTION:
+        least, most_y = PLAUSIBLE[measured_figures()[quantity].unit if kind != COST else "cycle"]
+        if not least <= y <= most_y:
+            raise ValueError(f"y is {cells['y']}, but a plausible value is {least:g} to {most_y:g}: {said}")
     method = cells.get("method") or None
     return {"device": device, "quantity": quantity, "x": x, "y": y, "unit": unit or None, "method": method}
 

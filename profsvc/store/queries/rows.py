@@ -89,6 +89,23 @@ def select(engine: Engine, view: str, **only: Any) -> list[dict[str, Any]]:
         return [dict(row) for row in connection.execute(text(query), only).mappings()]
 
 
+def newest_characterizations(engine: Engine, project: str | None = None) -> list[dict[str, Any]]:
+    """Return the rows of ``v1_characterizations`` of the upload that counts, the newest of each device and quantity.
+
+    With a ``project`` only uploads to its runs are seen.
+    """
+    of_project = "" if project is None else " WHERE run_id IN (SELECT run_id FROM runs WHERE project = :project)"
+    seen = f"SELECT * FROM v1_characterizations{of_project}"
+    newest = f"SELECT device, quantity, max(upload_id) AS newest FROM ({seen}) AS a GROUP BY device, quantity"
+    query = text(
+        f"SELECT m.* FROM ({seen}) AS m JOIN ({newest}) AS n"
+        " ON n.device = m.device AND n.quantity = m.quantity AND n.newest = m.upload_id ORDER BY m.upload_id, m.line"
+    )
+    with reading(engine) as connection:
+        values = {} if project is None else {"project": project}
+        return [dict(row) for row in connection.execute(query, values).mappings()]
+
+
 def results_without_launch(engine: Engine, view: str, run_id: int) -> list[dict[str, Any]]:
     """Return the rows of a view of results about a whole run and about kernels, which have no launch.
 

@@ -6,7 +6,7 @@ import pytest
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.native import characterization
-from profsvc.specs.criteria import quantities
+from profsvc.specs.criteria import FIGURE, measured_figures, quantities
 from profsvc.specs.files.formats import format_pages
 
 HEADER = b"device,quantity,x,y,unit,method\n"
@@ -14,8 +14,29 @@ HEADER = b"device,quantity,x,y,unit,method\n"
 
 @pytest.mark.parametrize("quantity", quantities())
 def test_every_known_quantity_is_read(quantity, read_all):
-    content = read_all(HEADER + f"a board,{quantity},1,0.5,,\n".encode())
+    unit = measured_figures()[quantity].unit if quantities()[quantity] == FIGURE else ""
+    y = {"B/s": "3e12", "1/s": "1e9", "Hz": "2e9"}.get(unit, "0.5")
+    content = read_all(HEADER + f"a board,{quantity},1,{y},,\n".encode())
     assert content.characterizations["quantity"].tolist() == [quantity]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("bandwidth_dram_read,,4480,B/s,GB/s", "a plausible value is 1e+08 to 1e+17: bandwidth_dram_read is in B/s"),
+        ("time_launch,,3.4,s,us", "a plausible value is 1e-10 to 1: time_launch is in s"),
+        ("clock_sm,,1980,Hz,MHz", "a plausible value is 1e+07 to 1e+11: clock_sm is in Hz"),
+        ("k_l2_load,,1e300,cycle,", "a plausible value is 1e-06 to 1e+06: a cost is in cycles"),
+        ("latency_dram,,5e-324,cycle,", "a plausible value is 1e-06 to 1e+06: latency_dram is in cycle"),
+        ("F_Divergence,2,0.9,,per cent", "x is 2, but must be 0 to 1 for F_Divergence"),
+        ("F_SHMEM,33,0.9,,", "x is 33, but must be 0 to 32 for F_SHMEM"),
+        ("F_DRAMThr,1e300,0.9,,", "x is 1e300, but must be 0 to 1e+18 for F_DRAMThr"),
+    ],
+)
+def test_a_value_in_another_unit_is_rejected_with_the_range(line, reason, read_all):
+    content = read_all(HEADER + f"a board,k_l2_load,,3,,\na board,{line}\n".encode())
+    assert (content.stored, content.rejected) == (1, 1)
+    assert reason in content.rejects["reason"].iloc[0]
 
 
 def test_the_columns_are_those_of_the_page_and_the_quantities_too():
