@@ -74,8 +74,8 @@ def _measurement(cells: Mapping[str, str], numbers: Numbers) -> dict[str, object
     y = _number(numbers, "y", cells["y"])
     if x is None and kind == FUNCTION:
         raise ValueError(f"x is empty, but {quantity} is a function of it")
-    if x is not None and not 0 <= x <= (most := _most_x(quantity)):
-        raise ValueError(f"x is {cells['x']}, but must be 0 to {most:g} for {quantity}")
+    if x is not None and not 0 <= x <= _most_x(quantity):
+        raise ValueError(f"x is {cells['x']}, but must be 0 to {_most_x(quantity):g} for {quantity}")
     if kind == FUNCTION and not 0 < y <= MAX_SHARE:
         allowed = f"in (0, {MAX_SHARE}], a fraction of the peak, not a percentage"
         raise ValueError(f"y is {cells['y']}, but {quantity} must be {allowed}")
