@@ -108,6 +108,8 @@ def _table_hint(head: bytes, name: str | None) -> str:
         column = shlex.quote(f"{cells[0]}=time:s")
         hint = f"no column has the name of a time; if {cells[0]!r} is a time in seconds, add: --column {column}"
         return f"; {hint}{UNSUPPORTED_LOG_HINT}"
+    if not _columns_with_units(cells, rows[0]):
+        return UNSUPPORTED_LOG_HINT
     return f"; it has no time column; count the rows as seconds: {_row_count_command(sign, cells, rows[0], name)}"
 
 
@@ -116,13 +118,22 @@ def _lacks_none(cells: list[str], all_of: tuple[set[str], ...]) -> bool:
     return any(columns <= {cell.lower() for cell in cells} for columns in all_of)
 
 
-def _row_count_command(sign: str, cells: list[str], row: list[str], name: str | None) -> str:
-    """Return the command that uses row numbers as time, and maps columns whose names have a unit."""
-    known = [(n, channel_from_label(cell)) for n, cell in enumerate(cells, 2) if is_numeric(row[n - 2])]
-    columns = [
-        f"#{n}={one.quantity}:{one.unit}" for n, one in known if one.unit not in (UNKNOWN, "1") and one.factor == 1
+def _columns_with_units(cells: list[str], row: list[str]) -> list[str]:
+    """Return the options for the columns of numbers whose names have a unit that needs no factor."""
+    numbers = [(n, channel_from_label(cell)) for n, cell in enumerate(cells, 2) if is_numeric(row[n - 2])]
+    return [
+        f"#{n}={one.quantity}:{one.unit}" for n, one in numbers if one.unit not in (UNKNOWN, "1") and one.factor == 1
     ]
-    columns = columns or [f"#{n}=power:W" for n, _ in known[:1]]
+
+
+def _row_count_command(sign: str, cells: list[str], row: list[str], name: str | None) -> str:
+    """Return the command that uses row numbers as time, and maps columns whose names have a unit.
+
+    Where none has one, it maps the first number as a power; the user has to say what it is.
+    """
+    columns = _columns_with_units(cells, row)
+    number = next((n for n, cell in enumerate(row, 2) if is_numeric(cell)), 2)
+    columns = columns or [f"#{number}=power:W"]
     options = " ".join(f"--column {shlex.quote(text)}" for text in ("#1=time:s", *columns))
     shown = {"\t": "\\t"}.get(sign, sign)
     return f"awk 'NR>1 {{print NR-2 \"{shown}\" $0}}' {shlex.quote(name or 'FILE')} | profsvc upload - {options}"

@@ -134,3 +134,11 @@ def test_a_power_log_without_any_time_says_so():
 def test_another_separator_or_case_of_a_format_of_our_own_is_named(text, own):
     with pytest.raises(InputError, match=f"its columns are those of {own}, .*; see: profsvc formats {own}"):
         formats.read(io.BytesIO(text.encode()), name="mine.csv")
+
+
+def test_columns_without_a_unit_are_not_guessed():
+    text = "Correlation_Id,Function,Start_Timestamp,End_Timestamp\n0,hipMemcpyDtoHAsync,310,350\n"
+    with pytest.raises(InputError) as caught:
+        formats.read(io.BytesIO(text.encode()), name="trace.csv")
+    assert "for a log with a time, name its columns" in str(caught.value)
+    assert "awk" not in str(caught.value)
