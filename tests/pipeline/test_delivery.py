@@ -24,7 +24,7 @@ def test_a_report_becomes_a_message(made) -> None:
     assert (message.stem, message.path, message.key) == ("lab-2026-03-29", "/reports/7", "report 7 of lab")
     assert message.lines[0] == made["one_line"]
     assert set(message.forms) == {"txt", "md", "html", "json"}
-    assert len(message.lines) == 1 + len(made["findings"])
+    assert len(message.lines) == 1 + len(made["findings"]) + len(made["open"])
 
 
 def test_hostile_names_stay_names_in_every_channel(made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

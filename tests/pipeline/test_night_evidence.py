@@ -7,7 +7,7 @@ import pytest
 
 from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
-from profsvc.pipeline.nightly.document import _since as since
+from profsvc.pipeline.nightly.verdict import since_text
 from profsvc.reports.nightly import formats as forms
 from profsvc.views import findings as of_findings
 from tests.benchmarks.night_record import TRACE
@@ -206,6 +206,6 @@ def test_a_kernel_that_is_renamed_is_held_against_its_time_before(engine, name):
 
 def test_a_driver_that_changed_too_is_told_before_the_commit():
     row = {"build": "b" * 40, "build_before": "a" * 40, "cause": "driver 570 to 580", "differences": []}
-    assert since(row) == " since bbbbbbbbbbbb (driver 570 to 580)"
+    assert since_text(row) == " since bbbbbbbbbbbb (driver 570 to 580)"
     row["differences"] = [{"part": "context"}]
-    assert since(row) == " (driver 570 to 580; and the commit: bbbbbbbbbbbb)"
+    assert since_text(row) == " (driver 570 to 580; and the commit: bbbbbbbbbbbb)"

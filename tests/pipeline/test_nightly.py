@@ -17,7 +17,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly import period, report_of_night
 from profsvc.pipeline.nightly.report import changed_causes
 from profsvc.reports.nightly import formats as forms
-from profsvc.reports.nightly.content import parts
+from profsvc.reports.nightly.parts import parts
 from profsvc.views import findings as of_findings
 from profsvc.views import nightly
 from tests import nights
@@ -348,6 +348,10 @@ def test_another_report_of_the_night_makes_no_finding_twice(regressed):
     alone = report(regressed, QUIET + 2, project="lab")
     assert alone["findings"] == []
     assert [row["finding_id"] for row in alone["open"]] == [1]
+    (group,) = alone["open_groups"]
+    assert group["cost_ns"] == pytest.approx(0.05 * 800e3, rel=0.1)
+    assert group["text"].startswith("since run night 30 2: 1 regression (+")
+    assert "; 1 regression still open (#1 gemm duration +" in alone["one_line"]
     assert nightly.reports(regressed, "lab")["reports"][0]["report_id"] == alone["report_id"] == 4
     assert [row["project"] for row in nightly.reports(regressed)["reports"]] == ["lab", None, None, None]
 

@@ -12,10 +12,12 @@ from profsvc.analysis.changes.nightly import OPEN_STATES, NightlyFindings
 from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE
 from profsvc.pipeline.nightly.kernels import LAUNCHED
 from profsvc.pipeline.nightly.period import ReportPeriod
+from profsvc.pipeline.nightly.verdict import context_changed, one_line
 from profsvc.reports.kernel_names import labels, subject_label
-from profsvc.reports.nightly.content import amount, short
+from profsvc.reports.nightly.content import amount
 from profsvc.reports.nightly.differences import cause_line, difference_lines, power_line
-from profsvc.reports.nightly.events import event_count, event_text, kernel_change_text, kernel_counts
+from profsvc.reports.nightly.events import event_text, kernel_change_text
+from profsvc.reports.nightly.open_findings import open_groups
 from profsvc.reports.rows import plain, visible
 from profsvc.reports.text.comparison import changed_parts
 
@@ -119,6 +121,7 @@ def document(
         ]
     for event in made["events"]:
         event["text"] = event_text(event, made["findings"]) + _place(event, made)
+    made["open_groups"] = open_groups(made["open"])
     made["one_line"] = one_line(made)
     made["counts"] = {
         **looked.newest,
@@ -163,7 +166,8 @@ def _shorten_name(name: str | None) -> str | None:
 
 
 def severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of findings: the largest change relative to the reporting threshold first.
+    """Return the sort key of findings: those that cost most time per run first, and of others the largest change
+    relative to the reporting threshold.
 
     Findings that users accepted or fixed before the night was reported again come last.
     """
@@ -172,7 +176,17 @@ def severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
     times = abs(row["after"] - row["before"]) / size if size else 0.0
     rank = {1: 0, None: 1, 0: 2}[row["worse"]]
     settled = row.get("state", "new") not in OPEN_STATES
-    return settled, rank, -times, str(row["subject"]), str(row["quantity"]), str(row["sensor"]), str(row["series"])
+    cost = abs(row.get("cost_ns") or 0.0)
+    return (
+        settled,
+        rank,
+        -cost,
+        -times,
+        str(row["subject"]),
+        str(row["quantity"]),
+        str(row["sensor"]),
+        str(row["series"]),
+    )
 
 
 def _rerun_severity(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -199,8 +213,8 @@ def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, An
     }
     row["differences"] = list(row.get("differences", ()))
     row["cause"] = cause_line(row["differences"])
-    power = power_line(row)
-    why = [*([power] if power else []), *difference_lines(row["differences"]), *_evidence_lines(row, least, commits)]
+    lines = power_line(row), *difference_lines(row["differences"]), _cost_line(row)
+    why = [*filter(None, lines), *_evidence_lines(row, least, commits)]
     row = row | said | {"why": why, "compare": _compare(row)}
     if row["quantity"].startswith("raw_"):
         own = looked.points[(looked.points["series"] == row["series"]) & looked.points["reason"].notna()]
@@ -220,6 +234,14 @@ def _finding_details(row: Row, builds: Mapping[int, Any], names: Mapping[int, An
     return row
 
 
+def _cost_line(row: Mapping[str, Any]) -> str:
+    """Return the time per run that a finding costs or saves; empty if it is not known."""
+    if not row.get("cost_ns"):
+        return ""
+    what = "costs" if row["cost_ns"] > 0 else "saves"
+    return f"{what} {amount(abs(row['cost_ns']), 'ns')} per run"
+
+
 def _evidence_lines(row: Row, least: specs.SmallestChange, commits: Sequence[Any]) -> list[str]:
     unit = row["unit"]
     sizes = {f"{100 * least.relative:g} %": least.relative, amount(least.absolute, unit): least.absolute}
@@ -235,7 +257,7 @@ def _evidence_lines(row: Row, least: specs.SmallestChange, commits: Sequence[Any
         said.append(f"at {row['reference_temperature_c']:g} \u00b0C; as measured {raw}")
     if None not in commits:
         same = commits[0] == commits[1]
-        more = "; bisect measures the old one first, since the code may not be the cause" * _context_changed(row)
+        more = "; bisect measures the old one first, since the code may not be the cause" * context_changed(row)
         said.append(
             f"the build is the same, {visible(str(commits[0]))}: look at driver, clocks and cooling"
             if same
@@ -276,107 +298,3 @@ def _uncorrected(looked: NightScope) -> list[Row]:
         {"reason": str(reason), "windows": len(group), "runs": int(group["run_id"].nunique())}
         for reason, group in bare.groupby("reason")
     ]
-
-
-def one_line(made: Mapping[str, Any]) -> str:
-    """Say what a night brought, so that it is true read alone: what is suspected, still open or not judged is in it."""
-    runs, series = _several(len(made["runs"]), "run"), made["series"]
-    events, alone = _events_of(made)
-    sure = event_count(events) + _by_direction(alone, ("regression", "improvement", "other change"))
-    states = [row["state"] for row in made["moved"]]
-    states += [row["state"] for row in made["findings"] if row["state"] not in OPEN_STATES]
-    sure += [f"{states.count(what)} {what}" for what in ("accepted", "fixed", "confirmed") if what in states]
-    suspected = [f"{_several(len(made['reruns']), 'suspected change')} (re-run wanted)"] if made["reruns"] else []
-    open_ = _still_open(made["open"])
-    of_them = f", {series['short']} of them too short to judge" if series["short"] else ""
-    looked = f"{series['looked_at']} series{of_them}"
-    if not made["runs"]:
-        since = f" since the report of {made['since']['night']}" if made["since"] else " yet"
-        words = [f"nothing new: no runs{since}"]
-    elif sure or suspected:
-        several = len({row["device"] for row in made["runs"]}) > 1
-        worst = f"; worst: {headline(alone[0], device=several)}{_since(alone[0])}" if alone else ""
-        worst = worst or (f"; {events[0]['text']}" if events else "")
-        worst = worst if sure else f": {_suspicion(made['reruns'][0], device=several)}"
-        lead = "" if sure else "nothing certain: "
-        words = [f"{lead}{', '.join(sure + suspected)} in {runs}{worst}"]
-    elif series["short"] and not series["tested"]:
-        needed = f", the closest needs {_several(series['needed'], 'more run')}" if series["needed"] else ""
-        words = [f"no series could be judged: {runs}, all {series['looked_at']} series are too short{needed}"]
-    else:
-        what = "no series" if made.get("kernels") else "nothing"
-        words = [f"{what} {'new' if open_ and what == 'nothing' else 'changed'}: {runs}, {looked}"]
-    if series["short"] and (sure or suspected):
-        words.append(f"{series['short']} of {series['looked_at']} series too short to judge")
-    if (left_out := series.get("left_out", {}).get("tonight", 0)) and made["runs"]:
-        words.append(f"{left_out} of {series['looked_at']} series not compared: the board was not in its usual state")
-    words += kernel_counts(made.get("kernels", []))
-    return "; ".join([words[0], *open_, *words[1:]]) + _upload_summary(made)
-
-
-def _events_of(made: Mapping[str, Any]) -> tuple[list[Row], list[Row]]:
-    """Return the events that are no regression of one kernel, and the open findings that a verdict counts apart.
-
-    Of several quantities of one kernel the leading one counts.
-    """
-    rows, events = made["findings"], made.get("events", [])
-    hidden = {place for event in events for place in event["members"][event["kind"] == KERNEL :]}
-    alone = [row for place, row in enumerate(rows) if row["state"] in OPEN_STATES and place not in hidden]
-    return [event for event in events if event["kind"] != KERNEL], alone
-
-
-def _since(row: Row) -> str:
-    """Return the first commit of a change and what changed with it."""
-    build = visible(str(row["build"]))[:12] if row.get("build") else ""
-    if _context_changed(row) and row.get("build_before") not in (None, row.get("build")):
-        return f" ({row['cause']}; and the commit: {build})"
-    since = f" since {build}" if build else ""
-    return since + (f" ({row['cause']})" if row.get("cause") else "")
-
-
-def _context_changed(row: Row) -> bool:
-    """Tell whether more than the code differs between the runs before a change and those since."""
-    return any(one["part"] == "context" for one in row.get("differences", ()))
-
-
-def _by_direction(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
-    counts = [sum(row["worse"] == worse for row in rows) for worse in (1, 0, None)]
-    return [_several(count, what) for count, what in zip(counts, names, strict=True) if count]
-
-
-def _still_open(rows: Sequence[Row]) -> list[str]:
-    return [f"{words} still open" for words in _by_direction(rows, ("regression", "improvement", "other change"))]
-
-
-def _suspicion(row: Row, *, device: bool) -> str:
-    before, after = row["expected"], row["value"]
-    return headline(
-        row | {"before": before, "after": after, "change": (after - before) / abs(before) if before else None},
-        device=device,
-    )
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def _upload_summary(made: Mapping[str, Any]) -> str:
-    uploads = made["uploads"]
-    counts = {"file refused": len(uploads["refused"]), "file with lines rejected": len(uploads["partial"])}
-    plural = {"file refused": "files refused", "file with lines rejected": "files with lines rejected"}
-    said = [f"{count} {what if count == 1 else plural[what]}" for what, count in counts.items() if count]
-    return "".join(f"; {words}" for words in said)
-
-
-def headline(row: Mapping[str, Any], *, device: bool = False) -> str:
-    """Say a change in a few words, on which ``device`` if asked.
-
-    >>> row = {"subject": "saxpy", "quantity": "duration", "kind": "duration", "before": 100.0, "after": 112.0}
-    >>> headline(row | {"change": 0.12})
-    'saxpy duration +12.0 %'
-    """
-    named = f"{short(row.get('label') or row['subject'])} {row['quantity'].replace('_', ' ')}"
-    named += f" on {visible(str(row['device']))[:40]}" if device and row["device"] else ""
-    if specs.smallest_change(row["kind"]).relative > 0 and row["change"] is not None:
-        return f"{named} {100 * row['change']:+.1f} %"
-    return f"{named} {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])}"

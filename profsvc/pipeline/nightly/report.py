@@ -19,6 +19,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly.document import NightScope, document, history, severity
 from profsvc.pipeline.nightly.evidence import finding_differences
 from profsvc.pipeline.nightly.kernels import kernel_changes
+from profsvc.pipeline.nightly.origins import with_costs, with_origins
 from profsvc.pipeline.nightly.period import ReportPeriod, report_period
 from profsvc.reports.nightly.content import MAX_DETAILS
 
@@ -69,6 +70,7 @@ def report_of_night(
     verdict = find_changes(looked.points, looked.known, looked.runs["run_id"].tolist())
     said = store.stored_states(engine, {int(row["run_id"]) for row in verdict.found})
     found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
+    found = with_costs(engine, found)
     verdict = verdict._replace(found=sorted(found, key=severity))
     looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS]))
     found, events = finding_differences(engine, verdict.found, looked.points, looked.causes)
@@ -89,7 +91,8 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     uploads = store.uploads_between(engine, scope, since, until)
     runs = store.nightly_runs(engine, scope, until, since, MAX_RUNS)
     tonight = runs[runs["newest_upload_id"] > since]
-    known = store.known_findings(engine, scope, span.night)
+    builds = dict(zip(runs["run_id"].astype(int), runs["build"], strict=True))
+    known = with_origins(engine, store.known_findings(engine, scope, span.night), builds)
     series = series_of_runs(engine, runs, known)
     fresh = series_of_tonight(series, tonight["run_id"].tolist()) if len(series) else series
     kernels = kernel_changes(engine, series, tonight["run_id"].tolist())

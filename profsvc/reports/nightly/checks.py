@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 from profsvc.analysis.changes.nightly import OPEN_STATES
 from profsvc.reports.nightly.content import amount, named, percent
+from profsvc.reports.nightly.open_findings import began, open_groups
 from profsvc.reports.rows import visible
 
 Row = Mapping[str, Any]
@@ -14,6 +15,9 @@ ERROR, WARNING, NOTICE = "error", "warning", "notice"
 SUITE = "profsvc nightly"
 MAX_ANNOTATIONS = 10
 """Annotations of each level that GitHub shows of one step; it drops those after them."""
+
+MAX_NUMBERS = 20
+"""Numbers of findings that a check of open findings names."""
 
 
 def _checks(document: Row) -> Iterator[tuple[str, str, str, list[str]]]:
@@ -23,9 +27,13 @@ def _checks(document: Row) -> Iterator[tuple[str, str, str, list[str]]]:
             since = f" since {str(row['build'])[:12]}" if row.get("build") else ""
             level = {1: ERROR, 0: NOTICE, None: WARNING}[row["worse"]]
             yield level, named(row), f"{_change(row)}{since}", [*map(str, row["why"]), str(row["compare"])]
-    for row in document["open"]:
-        level = WARNING if row["worse"] == 1 else NOTICE
-        yield level, named(row), f"open finding {row['finding_id']}: {_change(row)}", []
+    for group in document.get("open_groups") or open_groups(document["open"]):
+        level = WARNING if group["regressions"] else NOTICE
+        numbers = ", ".join(f"#{number}" for number in group["findings"][:MAX_NUMBERS])
+        more = len(group["findings"]) - MAX_NUMBERS
+        numbers += f" and {more} more" if more > 0 else ""
+        since = f"open since {str(group['since'])[:10]}: {numbers}"
+        yield level, f"still open since {began(group)}", group["text"], [since]
     for row in document["reruns"]:
         change = percent(row, "expected", "value")
         yield WARNING, named(row), f"suspected, not significant yet: {change}; run it again", [str(row["command"])]

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.errors import counted
 from profsvc.reports.nightly.checks import github, junit
-from profsvc.reports.nightly.content import Part, foot, head, lines, named, parts, percent
+from profsvc.reports.nightly.content import Part, foot, head, lines, named, percent
 from profsvc.reports.nightly.html import html, pictures
+from profsvc.reports.nightly.open_findings import open_groups
+from profsvc.reports.nightly.parts import parts
 from profsvc.reports.rows import MARKDOWN, render, visible
 
 __all__ = ["FORMS", "html", "in_form", "markdown", "pictures", "short", "subject", "text"]
@@ -87,11 +90,16 @@ def subject(document: Mapping[str, Any]) -> str:
     return whole if len(whole) <= MAX_SUBJECT_CHARS else whole[: MAX_SUBJECT_CHARS - 1] + "\u2026"
 
 
-def short(document: Mapping[str, Any], max_findings: int = 5) -> list[str]:
-    """Return one line per finding as plain text, worst first, control characters escaped."""
+def short(document: Mapping[str, Any], max_findings: int = 5, max_open: int = 3) -> list[str]:
+    """Return one line per finding as plain text, worst first, and one per change with open findings, control
+    characters escaped."""
     rows = document["findings"]
     summary_lines = [
         f"{named(row)} {percent(row)}{'' if row['state'] in OPEN_STATES else ', ' + row['state']}"
         for row in rows[:max_findings]
     ]
-    return summary_lines + ([f"and {len(rows) - max_findings} more"] if len(rows) > max_findings else [])
+    summary_lines += [f"and {len(rows) - max_findings} more"] if len(rows) > max_findings else []
+    groups = document.get("open_groups") or open_groups(document["open"])
+    summary_lines += [visible(f"open {group['text']}") for group in groups[:max_open]]
+    rest = sum(len(group["findings"]) for group in groups[max_open:])
+    return summary_lines + ([f"and {counted(rest, 'more open finding')}"] if rest else [])

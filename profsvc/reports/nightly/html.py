@@ -6,7 +6,8 @@ from html import escape
 from typing import Any, NamedTuple
 
 from profsvc.reports.nightly import plots as nightly_plots
-from profsvc.reports.nightly.content import Finding, Part, foot, head, named, parts
+from profsvc.reports.nightly.content import Finding, Part, foot, head, named
+from profsvc.reports.nightly.parts import parts
 from profsvc.reports.plots.figure import LIGHT
 from profsvc.reports.rows import visible
 

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import plots as nightly_plots
-from profsvc.reports.nightly.content import Part, foot, head, judged, named, parts
+from profsvc.reports.nightly.content import Part, foot, head, judged, named
+from profsvc.reports.nightly.parts import parts
 from profsvc.views import nightly
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page

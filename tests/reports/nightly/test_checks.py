@@ -48,7 +48,7 @@ def test_a_quiet_night_is_a_passed_test_and_a_notice() -> None:
 
 @pytest.mark.parametrize(("count", "shown", "rest"), [(9, 10, False), (10, 10, True), (300, 10, True)])
 def test_no_more_annotations_than_are_shown_and_the_last_counts_the_rest(count: int, shown: int, rest: bool) -> None:
-    rows = [finding(number, f"k{number}") for number in range(count)]
+    rows = [finding(number, f"k{number}", run_id=number) for number in range(count)]
     lines = in_form(document() | {"findings": rows, "open": rows, "reruns": []}, "github").splitlines()
     errors, warnings = ([line for line in lines if line.startswith(f"::{level} ")] for level in ("error", "warning"))
     assert len(errors) == shown

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from profsvc.pipeline.nightly.document import one_line
+from profsvc.pipeline.nightly.verdict import one_line
 from profsvc.reports.nightly import formats as nightly_formats
 from profsvc.reports.nightly import plots as nightly_plots
-from profsvc.reports.nightly.content import parts
+from profsvc.reports.nightly.open_findings import open_groups
+from profsvc.reports.nightly.parts import parts
 from profsvc.reports.plots import figure
 
 HOSTILE = (
@@ -207,13 +208,49 @@ def test_long_lists_are_cut_loudly():
     written = nightly_formats.text(document(findings=many, open=many))
     assert "and 10 more findings: profsvc findings list" in written
     assert "k29" in written
-    assert nightly_formats.short(document(findings=many)) == [
+    assert nightly_formats.short(document(findings=many, open=[])) == [
         f"k{n} power (power.draw, NVIDIA H200) +3.3 %" for n in range(5)
     ] + ["and 35 more"]
 
 
+def test_open_findings_are_told_by_the_change_that_they_began_with():
+    def row(number: int, commit: str | None, ns: float, day: int, **more: Any) -> dict[str, Any]:
+        times = {"kind": "duration", "quantity": "duration", "unit": "ns", "before": 1e5, "after": 1e5 + ns,
+                 "cost_ns": 10 * ns, "kernel": f"k{number}", "changed_at": f"2026-01-{day:02}T02:00:00Z"}  # fmt: skip
+        return finding(number, f"k{number}", build=commit, **times) | more
+
+    driver = {"fact": "driver_version", "part": "context", "title": "driver", "unit": "", "kernel": None,
+              "before": None, "after": None, "before_text": "570", "after_text": "580", "change": None}  # fmt: skip
+    both = [row(n, "c" * 40, 1e3 * n, 9, differences=[driver]) for n in (1, 2)]
+    # The same kernel as another tool measured it costs nothing more.
+    both.append(both[1] | {"finding_id": 30, "sensor": "nsys"})
+    many = [row(n, f"{n:07}", 10.0, 10 + n) for n in range(3, 12)]
+    better = row(40, None, -5e4, 30, worse=0, run_id=77)
+    made = document(open=[better, *many, *both, row(50, "f" * 40, 1.0, 2)])
+    groups = open_groups(made["open"])
+    assert groups[0]["text"] == (
+        "since cccccccccccc: 3 regressions of 2 kernels (+30 us per run), the costliest #2 k2 duration +2.0 %; "
+        "changed with it: driver 570 to 580"
+    )
+    assert groups[-1]["regressions"] == 0  # however much time it saves
+    (part,) = [part for part in parts(made) if part.title == "Open findings"]
+    assert [row[0] for row in part.rows] == ["2", "3", "4", "5", "6", "50"]
+    assert part.rows[-1][5] == "2026-01-02 (oldest)"
+    assert part.words == [
+        "and 6 more changes with 6 findings",
+        "all 14: profsvc findings list --state new --state confirmed --project lab",
+    ]
+    assert one_line_of(open=made["open"]).split("; ")[-2:] == [
+        "13 regressions of 11 changes still open (the costliest #2 k2 duration +2.0 % since cccccccccccc)",
+        "1 improvement still open",
+    ]
+    texts = [f"open {group['text']}" for group in groups[:3]]
+    assert nightly_formats.short(made)[-4:] == [*texts, "and 9 more open findings"]
+
+
 def one_line_of(**parts: Any) -> str:
-    quiet: dict[str, Any] = {"findings": [], "moved": [], "open": [], "reruns": []}
+    quiet: dict[str, Any] = {"findings": [], "moved": [], "reruns": []}
+    quiet["open_groups"] = open_groups(parts.get("open", []))
     uploads = {"received": 1, "rejected_lines": 0, "refused": [], "partial": []}
     return one_line(document(uploads=uploads, **(quiet | parts)))
 
@@ -234,9 +271,11 @@ def test_the_subject_line_is_true_read_alone():
         "quiet": "nothing changed: 1 run, 9 series, 1 of them too short to judge",
         "suspected": "nothing certain: 1 suspected change (re-run wanted) in 1 run: gemm power +4.9 %; "
         "1 of 9 series too short to judge",
-        "open": "nothing new: 1 run, 9 series, 1 of them too short to judge; 2 regressions still open",
+        "open": "nothing new: 1 run, 9 series, 1 of them too short to judge; 2 regressions still open "
+        "(the costliest #5 gemm power +3.3 % since run r8)",
         "short": "no series could be judged: 1 run, all 385 series are too short, the closest needs 4 more runs",
-        "no runs": "nothing new: no runs since the report of 2026-01-11; 1 regression still open",
+        "no runs": "nothing new: no runs since the report of 2026-01-11; 1 regression still open "
+        "(#5 gemm power +3.3 % since run r8)",
         "found": "1 regression, 1 suspected change (re-run wanted) in 1 run; worst: gemm power +3.3 %; "
-        "1 regression still open; 1 of 9 series too short to judge",
+        "1 regression still open (#5 gemm power +3.3 % since run r8); 1 of 9 series too short to judge",
     }

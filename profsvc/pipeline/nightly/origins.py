@@ -1,0 +1,48 @@
+"""What a change costs, and which commit and what else it came with."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from profsvc import store
+from profsvc.analysis.changes.nightly import OPEN_STATES
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Row = dict[str, Any]
+
+
+def with_costs(engine: "Engine", rows: Sequence[Row]) -> list[Row]:
+    """Return findings with ``cost_ns``: how much more time per run their kernel takes, by the total time of its
+    launches in the first run of the change. None for other quantities, and where the run was deleted.
+    """
+    timed = [row for row in rows if row["kind"] == "duration" and row["kernel"] and row["after"]]
+    times = store.time_by_kernel(engine, sorted({int(row["run_id"]) for row in timed}))
+    totals = {
+        (int(run), str(kernel)): float(total)
+        for run, kernel, total in times[["run_id", "kernel", "total_ns"]].itertuples(index=False)
+        if total is not None
+    }
+    return [row | {"cost_ns": _cost(row, totals)} for row in rows]
+
+
+def _cost(row: Mapping[str, Any], totals: Mapping[tuple[int, str], float]) -> float | None:
+    total = totals.get((int(row["run_id"]), str(row["kernel"]))) if row["kind"] == "duration" else None
+    return total * (row["after"] - row["before"]) / row["after"] if total and row["after"] else None
+
+
+def with_origins(engine: "Engine", known: Sequence[Row], builds: Mapping[int, Any]) -> list[Row]:
+    """Return findings; those that are open with their cost, their ``build`` and what else changed with them.
+
+    ``builds``: of the runs that are looked at; of older ones the commit counts.
+    """
+    alive = with_costs(engine, [row for row in known if row["state"] in OPEN_STATES])
+    older = sorted({int(row["run_id"]) for row in alive} - set(builds))
+    builds = {**builds, **store.commits_of_runs(engine, older)}
+    told = store.differences_of_findings(engine, [int(row["finding_id"]) for row in alive])
+    more = {
+        int(row["finding_id"]): row
+        | {"build": builds.get(int(row["run_id"])), "differences": told.get(int(row["finding_id"]), [])}
+        for row in alive
+    }
+    return [more.get(int(row["finding_id"]), row) for row in known]
