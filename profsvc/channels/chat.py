@@ -4,19 +4,14 @@ A name of a kernel must not become a mention, a link or markup. Slack decodes th
 escape, so lines stand in a block of code there; Mattermost's too. In a card of Teams a `TextRun` knows no markup.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpx
+from profsvc.channels.configuration import Channel
+from profsvc.channels.message import Message, chat_lines, link_to, one_line, to_valid_unicode
+from profsvc.channels.posting import post
 
-from profsvc.channels.configuration import Channel, is_loopback
-from profsvc.channels.message import Message, TransientError, chat_lines, one_line, to_valid_unicode
-from profsvc.errors import ServiceError, UsageError
-
-TIMEOUT = httpx.Timeout(10.0, connect=5.0)
-MAX_RESPONSE_BYTES = 64 << 10
-MAX_RETRY_DELAY_S = 30.0
 # Slack's own limits of a head and of a section.
 MAX_SLACK_HEADER_CHARS, MAX_SLACK_SECTION_CHARS = 150, 2900
 MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()#+-.!|~<>&:"} | {"@": "@\u200b"})
@@ -88,56 +83,12 @@ FORMATTERS: Mapping[str, Callable[[Message, str], dict[str, Any]]] = {
 
 
 def send(message: Message, channel: Channel) -> str:
-    """Post a message and return where to; raise `PassingError` where another try may do, else `ServiceError`."""
-    url = require_safe_url(channel.secret("url"), channel.name)
-    host, site = str(urlsplit(url).hostname), channel.options["site"].rstrip("/")
-    body = FORMATTERS[channel.kind](
-        _to_valid_message(message), f"{site}{message.path}" if site and message.path else ""
-    )
-    try:
-        with (
-            httpx.Client(timeout=TIMEOUT, follow_redirects=False) as http,
-            http.stream("POST", url, json=body, headers={"user-agent": "profsvc"}) as answer,
-        ):
-            said = _read_start(answer)
-    except (httpx.TransportError, httpx.DecodingError) as error:  # the words of some errors hold the address: a secret
-        raise TransientError(f"{host} does not answer ({type(error).__name__})") from None
-    except httpx.InvalidURL:
-        raise UsageError(f"channel {channel.name}: its url is no address") from None
-    if answer.is_success:
-        return f"{channel.kind} at {host}"
-    if answer.status_code == 429 or answer.status_code >= 500:
-        passing = TransientError(f"{host} answered {answer.status_code}: {said}")
-        after = answer.headers.get("retry-after", "")
-        passing.wait_s = min(float(after), MAX_RETRY_DELAY_S) if after.isdecimal() and after.isascii() else 0.0
-        raise passing
-    more = "; redirects are not followed" if answer.is_redirect else f": {said}"
-    raise ServiceError(f"{host} answered {answer.status_code}{more}")
+    """Post a message and return where to; raise `TransientError` where another try may do, else `ServiceError`."""
+    body = FORMATTERS[channel.kind](_to_valid_message(message), link_to(message, channel))
+    return post(channel, json.dumps(body).encode(), {"content-type": "application/json"})
 
 
 def _to_valid_message(message: Message) -> Message:
     return message._replace(
         subject=to_valid_unicode(message.subject), lines=[to_valid_unicode(line) for line in message.lines]
     )
-
-
-def _read_start(answer: httpx.Response) -> str:
-    """Read an answer as far as it is worth it, and return what it says first."""
-    said = b""
-    for piece in answer.iter_raw(4096):
-        said += piece
-        if len(said) >= MAX_RESPONSE_BYTES:
-            break
-    return one_line(said.decode("utf-8", "replace"), 200)
-
-
-def require_safe_url(url: str, name: str) -> str:
-    """Return the address of a webhook: https, or http on this machine alone."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        host, parts = "", urlsplit("")
-    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
-        raise UsageError(f"channel {name}: its url must begin with https:// (or be http:// on this machine)")
-    return url

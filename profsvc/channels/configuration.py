@@ -97,13 +97,18 @@ KINDS: Mapping[str, Mapping[str, Option]] = {
     "slack": WEBHOOK,
     "teams": WEBHOOK,
     "mattermost": WEBHOOK,
+    "webhook": {"url_file": SECRET, "url_env": SECRET, "secret_file": SECRET, "secret_env": SECRET},
     "file": {
         "folder": Option(None, _is_text, "a folder"),
         "forms": Option(list(FORMS), _is_list_of(lambda value: value in FORMS), f"a list of {', '.join(FORMS)}"),
     },
 }
 # An option of a kind that must come from elsewhere, and the kinds that cannot do without it.
-SECRETS = {"url": {"slack", "teams", "mattermost"}, "password": set[str]()}
+SECRETS = {
+    "url": {"slack", "teams", "mattermost", "webhook"},
+    "secret": {"webhook"},
+    "password": set[str](),
+}
 
 
 def load(path: str | Path) -> dict[str, Channel]:

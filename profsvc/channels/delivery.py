@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from queue import Empty, Queue
 from typing import NamedTuple
 
-from profsvc.channels import chat, folder, mail
+from profsvc.channels import chat, folder, mail, webhook
 from profsvc.channels.configuration import Channel
 from profsvc.channels.message import Message, TransientError
 from profsvc.errors import NotFoundError, ProfsvcError, ServiceError
@@ -24,6 +24,7 @@ SENDERS: Mapping[str, Callable[[Message, Channel], str]] = {
     "slack": chat.send,
     "teams": chat.send,
     "mattermost": chat.send,
+    "webhook": webhook.send,
     "file": folder.send,
 }
 

@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from hashlib import sha256
 
 from profsvc.channels.configuration import Channel
-from profsvc.channels.message import Message, TransientError, one_line, to_valid_unicode
+from profsvc.channels.message import Message, TransientError, link_to, one_line, to_valid_unicode
 from profsvc.errors import ServiceError
 
 TIMEOUT_S = 20.0
@@ -79,7 +79,7 @@ def compose_mail(message: Message, channel: Channel) -> EmailMessage:
     name = sha256(f"{message.key}\n{channel.name}\n{options['sender']}".encode()).hexdigest()[:32]
     mail["Message-ID"] = f"<{name}@profsvc>"
     mail["Auto-Submitted"] = "auto-generated"
-    link = f"{options['site'].rstrip('/')}{message.path}" if options["site"] and message.path else ""
+    link = link_to(message, channel)
     mail.set_content(to_valid_unicode(message.forms["txt"]) + (f"\n{link}\n" if link else ""))
     html, pictures = _extract_pictures(to_valid_unicode(message.forms["html"]), name)
     mail.add_alternative(html, subtype="html")

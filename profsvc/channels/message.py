@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from profsvc.channels.configuration import Channel
+
 MAX_LINE_CHARS = 300
 MAX_LINES = 20
 
@@ -20,6 +22,12 @@ class Message(NamedTuple):
     stem: str
     key: str
     path: str = ""
+
+
+def link_to(message: Message, channel: Channel) -> str:
+    """Return the address of a message on the service, empty where the channel does not know it."""
+    site = str(channel.options["site"]).rstrip("/")
+    return f"{site}{message.path}" if site and message.path else ""
 
 
 class TransientError(Exception):

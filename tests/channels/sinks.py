@@ -68,6 +68,7 @@ class Hook:
     def __init__(self) -> None:
         self.url = ""
         self.bodies: list[Any] = []
+        self.raw: list[tuple[dict[str, str], bytes]] = []
         self.answers: list[tuple[int, dict[str, str], bytes]] = []
 
 
@@ -77,7 +78,9 @@ def web_server() -> Iterator[Hook]:
 
     class Take(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            hook.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            raw = self.rfile.read(int(self.headers["content-length"]))
+            hook.raw.append(({name.lower(): value for name, value in self.headers.items()}, raw))
+            hook.bodies.append(json.loads(raw))
             status, headers, body = hook.answers.pop(0) if hook.answers else (200, {}, b"ok")
             self.send_response(status)
             for name, value in headers.items():

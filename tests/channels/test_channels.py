@@ -1,6 +1,7 @@
 """Messages through each kind of channel to servers on this machine, with texts that would rather be more than text."""
 
 import base64
+import hmac
 import re
 import socketserver
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from profsvc.channels import Channel, Delivery, Message, chat, deliver, load, trial_message
+from profsvc.channels import Channel, Delivery, Message, deliver, load, posting, trial_message
 from profsvc.channels.mail import EXPECTED_HEADERS, _require_expected_headers, compose_mail
 from profsvc.errors import ServiceError, UsageError
 from tests.channels.sinks import Hook, Mailbox, mail_server, web_server
@@ -238,9 +239,34 @@ def test_a_chat_is_followed_nowhere_and_its_address_is_told_nobody(hook: Hook, m
     assert sent(away).outcome == "127.0.0.1 does not answer (ConnectError)"
     for url in ("http://chat.lab.example/s3cret", "ftp://127.0.0.1/s3cret", "https:///s3cret", "http://[::1/s3cret"):
         with pytest.raises(UsageError, match="must begin with https://") as refused:
-            chat.require_safe_url(url, "c")
+            posting.require_safe_url(url, "c")
         assert "s3cret" not in str(refused.value)
         assert not sent(chat_to("slack", url, monkeypatch, tmp_path)).delivered
+
+
+def test_a_webhook_gets_the_report_signed_and_the_same_id_at_each_try(hook: Hook, monkeypatch, tmp_path) -> None:
+    secret = "whsec_" + base64.b64encode(b"k" * 24).decode()
+    monkeypatch.setenv("HOOK", hook.url)
+    (tmp_path / "secret").write_text(f"{secret}\n")
+    text = f'[w]\nkind = "webhook"\nurl_env = "HOOK"\nsecret_file = "{tmp_path}/secret"\n'
+    (tmp_path / "c.toml").write_text(text)
+    channel = load(tmp_path / "c.toml")["w"]
+    hook.answers = [(503, {}, b"away")]
+    done = sent(channel, (0.01,))
+    assert (done.delivered, done.outcome) == (True, "webhook at 127.0.0.1")
+    assert hook.bodies == [{}, {}]
+    (first, _), (headers, body) = hook.raw
+    assert first["webhook-id"] == headers["webhook-id"]
+    assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
+    told = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    own = base64.b64encode(hmac.digest(b"k" * 24, told, "sha256")).decode()
+    assert headers["webhook-signature"] == f"v1,{own}"
+    assert headers["content-type"] == "application/json"
+    for wrong, said in (("whsec_?", "is not base64"), ("short", "has 5 bytes"), ("", "is empty")):
+        (tmp_path / "secret").write_text(wrong)
+        refused = sent(channel)
+        assert (refused.delivered, said in refused.outcome, "short" in refused.outcome) == (False, True, False)
+    assert len(hook.bodies) == 2
 
 
 def test_a_folder_gets_every_form_once(tmp_path: Path) -> None:

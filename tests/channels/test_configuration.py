@@ -66,6 +66,8 @@ def test_a_file_names_channels(tmp_path: Path) -> None:
         ('[a]\nkind = "slack"', "give one of url_file and url_env"),
         ('[a]\nkind = "slack"\nurl_file = "x"\nurl_env = "X"', "give one of url_file and url_env"),
         ('[a]\nkind = "slack"\nurl = "https://x"', "url is a secret"),
+        ('[a]\nkind = "webhook"\nurl_env = "X"', "give one of secret_file and secret_env"),
+        ('[a]\nkind = "webhook"\nurl_env = "X"\nsecret = "x"', "secret is a secret; give secret_file or secret_env"),
         ('[a]\nkind = "slack"\nurl_env = "X"\nsite = "javascript:1"', "site is .* but must be the address"),
     ],
 )

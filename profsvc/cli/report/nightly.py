@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from profsvc.channels import Channel
 
-FORMS = ("text", "md", "html", "json", "junit", "github")
-ENDINGS = {"text": "txt", "md": "md", "html": "html", "json": "json", "junit": "junit.xml"}
+FORMS = ("text", "md", "html", "json", "junit", "github", "sarif")
+ENDINGS = {"text": "txt", "md": "md", "html": "html", "json": "json", "junit": "junit.xml", "sarif": "sarif"}
 """Of the files that --out writes."""
 FAIL_ON = ("new", "worse")
 LISTS = ("text", "json")
@@ -40,7 +40,7 @@ def nightly(
     zone: Annotated[str, Option(help="Time zone in which the day ends, such as Europe/Berlin.")] = "UTC",
     out: Annotated[
         Path | None,
-        Option(help="Also write it to this folder as text, Markdown, HTML, JSON and JUnit XML.", metavar="DIR"),
+        Option(help="Also write it to this folder as text, Markdown, HTML, JSON, JUnit XML and SARIF.", metavar="DIR"),
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Store neither the report nor findings.")] = False,
     fail_on: Annotated[str, Option(help="Exit with 1 on any new finding (new), or only on regressions (worse).")] = "",
@@ -48,7 +48,12 @@ def nightly(
     listed: Annotated[bool, Option("--list", help="Only list stored reports and their deliveries.")] = False,
     output: Annotated[
         str,
-        Option("-o", "--output", help="text, md, html, json, junit or github; of --list text or json.", metavar="FORM"),
+        Option(
+            "-o",
+            "--output",
+            help="text, md, html, json, junit, github, sarif; of --list text or json.",
+            metavar="FORM",
+        ),
     ] = "text",
 ) -> None:
     """Report what changed since the last report, worst first.

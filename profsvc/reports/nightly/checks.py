@@ -1,10 +1,11 @@
 """A nightly report for build servers: JUnit XML, and the annotations of GitHub's workflow commands."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
+from profsvc.analysis.changes.events import CLOCK, KERNEL, SHIFT, TOGETHER
 from profsvc.analysis.changes.nightly import OPEN_STATES
 from profsvc.reports.nightly.content import amount, named, percent
 from profsvc.reports.nightly.open_findings import began, open_groups
@@ -12,6 +13,11 @@ from profsvc.reports.rows import visible
 
 Row = Mapping[str, Any]
 ERROR, WARNING, NOTICE = "error", "warning", "notice"
+DIRECTIONS = {1: "regression", 0: "improvement", None: "change"}
+LEVELS = {1: ERROR, 0: NOTICE, None: WARNING}
+EVENTS = {CLOCK: "clock-change", TOGETHER: "change-of-all-kernels", SHIFT: "time-shift"}
+OPEN, SUSPECTED = "open-findings", "suspected-change"
+NEW, UNCHANGED = "new", "unchanged"
 SUITE = "profsvc nightly"
 MAX_ANNOTATIONS = 10
 """Annotations of each level that GitHub shows of one step; it drops those after them."""
@@ -20,23 +26,66 @@ MAX_NUMBERS = 20
 """Numbers of findings that a check of open findings names."""
 
 
-def _checks(document: Row) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Yield level, subject, message and further lines of what a report says: regressions, others, suspicions."""
-    for row in document["findings"]:
-        if row["state"] in OPEN_STATES:
+class Check(NamedTuple):
+    """One thing that a report says: how bad it is, of which sort, about what, and in which words."""
+
+    level: str
+    sort: str
+    subject: str
+    message: str
+    more: Sequence[str]
+    rows: Sequence[Row]
+    """Findings that it is about."""
+    state: str
+
+
+def checks(document: Row) -> Iterator[Check]:
+    """Yield what a report says: changes, open findings, suspicions.
+
+    Findings that a clock, a driver or the like explains are one check, which is no failure: the code is not to blame
+    for them before that. Of several quantities of one kernel the leading one counts.
+    """
+    findings, hidden = document["findings"], set[int]()
+    for event in document.get("events", ()):
+        rows = [findings[place] for place in event["members"] if findings[place]["state"] in OPEN_STATES]
+        if event["kind"] == KERNEL:
+            hidden |= set(event["members"][1:])
+        elif rows:
+            hidden |= set(event["members"])
+            more = [str(rows[0]["compare"])]
+            yield Check(_event_level(event), EVENTS[event["kind"]], event["kind"], event["text"], more, rows, NEW)
+    for place, row in enumerate(findings):
+        if row["state"] in OPEN_STATES and place not in hidden:
             since = f" since {str(row['build'])[:12]}" if row.get("build") else ""
-            level = {1: ERROR, 0: NOTICE, None: WARNING}[row["worse"]]
-            yield level, named(row), f"{_change(row)}{since}", [*map(str, row["why"]), str(row["compare"])]
+            more = [*map(str, row["why"]), str(row["compare"])]
+            yield Check(LEVELS[row["worse"]], sort_of(row), named(row), f"{_change(row)}{since}", more, [row], NEW)
     for group in document.get("open_groups") or open_groups(document["open"]):
-        level = WARNING if group["regressions"] else NOTICE
+        own = set(group["findings"])
+        rows = [row for row in document["open"] if row["finding_id"] in own]
         numbers = ", ".join(f"#{number}" for number in group["findings"][:MAX_NUMBERS])
         more = len(group["findings"]) - MAX_NUMBERS
         numbers += f" and {more} more" if more > 0 else ""
         since = f"open since {str(group['since'])[:10]}: {numbers}"
-        yield level, f"still open since {began(group)}", group["text"], [since]
+        level = WARNING if group["regressions"] else NOTICE
+        yield Check(level, OPEN, f"still open since {began(group)}", group["text"], [since], rows, UNCHANGED)
     for row in document["reruns"]:
-        change = percent(row, "expected", "value")
-        yield WARNING, named(row), f"suspected, not significant yet: {change}; run it again", [str(row["command"])]
+        said = f"suspected, not significant yet: {percent(row, 'expected', 'value')}; run it again"
+        yield Check(WARNING, SUSPECTED, named(row), said, [str(row["command"])], [row], NEW)
+
+
+def _event_level(event: Row) -> str:
+    if event["kind"] == TOGETHER and not event.get("settings"):
+        return ERROR if event.get("slower") else NOTICE
+    return WARNING if event.get("slower") or event["kind"] == SHIFT else NOTICE
+
+
+def sort_of(row: Row) -> str:
+    """Return the sort of a finding.
+
+    >>> sort_of({"kind": "duration", "worse": 1}), sort_of({"kind": "data_quality", "worse": None})
+    ('duration-regression', 'data-quality-change')
+    """
+    return f"{row['kind'].replace('_', '-')}-{DIRECTIONS[row['worse']]}"
 
 
 def _change(row: Row) -> str:
@@ -48,9 +97,8 @@ def junit(document: Row) -> str:
 
     The first test stands for the whole night.
     """
-    checks = list(_checks(document))
     cases: list[tuple[str, str, str, str, list[str]]] = [("all series", "", NOTICE, document["one_line"], [])]
-    cases += [(name, document["night"], level, said, more) for level, name, said, more in checks]
+    cases += [(one.subject, document["night"], one.level, one.message, list(one.more)) for one in checks(document)]
     failed = sum(level == ERROR for _, _, level, _, _ in cases)
     skipped = sum(level == WARNING for _, _, level, _, _ in cases)
     counts = {"tests": str(len(cases)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
@@ -77,11 +125,11 @@ def github(document: Row) -> str:
     New regressions are errors; what is only suspected, and what is still open, are warnings. Where there are more of a
     level than GitHub shows of one step, the last of them counts the rest.
     """
-    checks = list(_checks(document))
-    worst = next((level for level in (ERROR, WARNING) if any(one[0] == level for one in checks)), NOTICE)
+    found = list(checks(document))
+    worst = next((level for level in (ERROR, WARNING) if any(one.level == level for one in found)), NOTICE)
     title = f"{SUITE} {document['night']}"
     made = [(worst, _command(worst, title, [str(document["one_line"])]))]
-    made += [(level, _command(level, name, [said, *more])) for level, name, said, more in checks]
+    made += [(one.level, _command(one.level, one.subject, [one.message, *one.more])) for one in found]
     of_level, lines, seen = Counter(level for level, _ in made), list[str](), Counter[str]()
     for level, line in made:
         seen[level] += 1

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from profsvc.analysis.changes.nightly import OPEN_STATES
@@ -12,11 +12,13 @@ from profsvc.reports.nightly.content import Part, foot, head, lines, named, perc
 from profsvc.reports.nightly.html import html, pictures
 from profsvc.reports.nightly.open_findings import open_groups
 from profsvc.reports.nightly.parts import parts
+from profsvc.reports.nightly.sarif import sarif
 from profsvc.reports.rows import MARKDOWN, render, visible
 
 __all__ = ["FORMS", "html", "in_form", "markdown", "pictures", "short", "subject", "text"]
 
-FORMS = ("text", "md", "html", "json", "junit", "github")
+CHECKS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {"junit": junit, "github": github, "sarif": sarif}
+FORMS = ("text", "md", "html", "json", *CHECKS)
 MAX_SUBJECT_CHARS = 180
 # Markup, and what GitHub and others turn into mentions, references and links.
 SIGNS = {**MARKDOWN, ord("_"): "\\_", ord("~"): "\\~", ord("@"): "&#64;", ord("#"): "&#35;"}
@@ -27,8 +29,8 @@ def in_form(document: Mapping[str, Any], form: str, width: int | None = None) ->
     """Return a report in one of `FORMS`."""
     if form == "json":
         return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-    if form in ("junit", "github"):
-        return junit(document) if form == "junit" else github(document)
+    if form in CHECKS:
+        return CHECKS[form](document)
     return text(document, width) if form == "text" else markdown(document) if form == "md" else html(document)
 
 

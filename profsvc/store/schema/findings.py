@@ -178,7 +178,7 @@ VIEW_DEFINITIONS = {
             "project | text | NULLIF(n.project, '') | project of the report; null for all projects",
             "night | text | n.night | local date of the report",
             "channel | text | name of the channel",
-            "kind | text | kind of the channel: smtp, slack, teams, mattermost or file",
+            "kind | text | kind of the channel: smtp, slack, teams, mattermost, webhook or file",
             "delivered | int | 1 if delivered, else 0",
             "message | text | reason for a failed or partial delivery; null otherwise",
             "sent_by | text | sender: a schedule by its number, or a user",

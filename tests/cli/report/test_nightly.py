@@ -49,9 +49,9 @@ def test_a_report_is_printed_written_and_kept(asked, tmp_path):
     assert made.code == 0
     assert made.out.startswith("1 regression in 12 runs; worst: gemm duration +1")
     assert " Europe/Berlin\n" in made.out
-    names = {f"nightly-{day(NIGHTS - 1)}.{form}" for form in ("txt", "md", "html", "json", "junit.xml")}
+    names = {f"nightly-{day(NIGHTS - 1)}.{form}" for form in ("txt", "md", "html", "json", "junit.xml", "sarif")}
     assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == names
-    assert made.err.count("written:") == 5
+    assert made.err.count("written:") == 6
     document = json.loads((tmp_path / "a" / "b" / f"nightly-{day(NIGHTS - 1)}.json").read_text())
     assert document["findings"][0]["finding_id"] == 1
     again = json.loads(nightly(asked, NIGHTS - 1, "--zone", "Europe/Berlin", "-o", "json").out)
