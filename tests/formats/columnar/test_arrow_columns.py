@@ -5,34 +5,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from profsvc.formats.columnar.arrow_columns import (
-    MAX_INT64,
-    decode_categories,
-    first_present,
-    nullable_ints,
-    split_decimals,
-)
+from profsvc.formats.columnar.arrow_columns import NullableInts, first_present, split_decimals
 from profsvc.formats.columnar.line_blocks import IrregularBlockError
+from profsvc.formats.parsing.numbers import MAX_INT64
 
 
 def test_whole_numbers_that_may_be_missing():
-    column = nullable_ints(pa.array([9, 1, None, -MAX_INT64])[1:])
-    assert column.known.tolist() == [True, False, True]
+    known = np.array([True, False, True])
+    column = NullableInts(np.array([1, 0, -MAX_INT64]), known)
     assert column.array().tolist() == [1, pd.NA, -MAX_INT64]
-    second = nullable_ints(pa.array([7, 7, None]))
-    assert first_present(second, column).array().tolist() == [7, 7, -MAX_INT64]
-
-
-def test_a_number_without_an_opposite_is_not_plain():
-    with pytest.raises(IrregularBlockError):
-        nullable_ints(pa.array([-MAX_INT64 - 1]))
-
-
-def test_texts_mean_what_they_mean_once_each():
-    asked = []
-    column = pa.array(["skipped", "a", None, "a", "b"])[1:]
-    assert decode_categories(column, lambda text: asked.append(text) or text.upper()).tolist() == ["A", None, "A", "B"]
-    assert sorted(asked) == ["a", "b"]
+    second = NullableInts(np.array([7, 7, 0]), ~known)
+    assert first_present(second, column).array().tolist() == [1, 7, -MAX_INT64]
+    assert first_present(column, column).array().tolist() == [1, pd.NA, -MAX_INT64]
 
 
 def test_decimals_are_two_words_each():
