@@ -1,39 +1,62 @@
 """The objects at the beginning of a piece of a JSON list, parsed at once, and where each begins and ends."""
 
 import re
+from collections.abc import Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from profsvc.formats.columnar.line_blocks import require_plain
+from profsvc.formats.columnar.line_blocks import IrregularBlockError, require_plain
 from profsvc.formats.parsing.timestamps import Int64s
 
+# What is parsed at once, and asked for its values before the caches of a processor lose it.
+PIECE_BYTES = 128 << 10
 # The standard library reads no longer integer; other parsers do.
 MAX_DIGITS = 4000
 # More blanks in a row between objects are looked for one object at a time.
 MAX_BLANKS = 40
 _HEAD = re.compile(rb'\{[ \t\r\n]*"[^"\\]*"[ \t\r\n]*:')
 _LIST_END = re.compile(rb"\}[ \t\r\n]*\]")
+_NEXT = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _BLANKS = b" \t\r\n"
 _IS_BLANK = np.isin(np.arange(256), np.frombuffer(_BLANKS, np.uint8))
 _IS_DIGIT = np.isin(np.arange(256), np.frombuffer(b"0123456789", np.uint8))
-_OPEN, _CLOSE, _COMMA, _LINE_END = b"{},\n"
+_OPEN, _CLOSE, _COMMA = b"{},"
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 T = TypeVar("T")
 
 
 class Objects(NamedTuple, Generic[T]):
-    """Parsed objects, their ``size`` in bytes with what stands between them, and the first and last line of each.
-
-    Lines count the line ends before them.
-    """
+    """Parsed objects, their ``size`` in bytes with what stands between them, and the places of their first and last."""
 
     values: list[T]
     size: int
-    first_lines: Int64s
-    last_lines: Int64s
+    starts: Int64s
+    stops: Int64s
+
+
+def parse_pieces(text: bytes, decoder: "msgspec.json.Decoder[list[T]]") -> Iterator[Objects[T]]:
+    """Yield the complete objects at the beginning of ``text``, which is inside a list, piece by piece.
+
+    What follows a piece that is irregular is left; raise `IrregularBlockError` if that is the first one. Places and
+    the size count from the beginning of ``text``.
+    """
+    begin = 0
+    while True:
+        try:
+            found = parse_objects(text[begin : begin + PIECE_BYTES], decoder)
+        except IrregularBlockError:
+            if not begin:
+                raise
+            return
+        size = begin + found.size
+        yield Objects(found.values, size, found.starts + begin, found.stops + begin)
+        between = _NEXT.match(text, size)
+        if between is None:
+            return
+        begin = between.end()
 
 
 def parse_objects(text: bytes, decoder: "msgspec.json.Decoder[list[T]]") -> Objects[T]:
@@ -43,8 +66,8 @@ def parse_objects(text: bytes, decoder: "msgspec.json.Decoder[list[T]]") -> Obje
     that ``decoder`` is for.
 
     >>> objects = parse_objects(b'{"a": 1},\\n{"a": 2}, {"a": ', msgspec.json.Decoder(list[dict[str, int]]))
-    >>> objects.values, objects.size, objects.first_lines.tolist()
-    ([{'a': 1}, {'a': 2}], 18, [0, 1])
+    >>> objects.values, objects.size, objects.starts.tolist(), objects.stops.tolist()
+    ([{'a': 1}, {'a': 2}], 18, [0, 10], [7, 17])
     """
     head = _HEAD.match(text)
     require_plain(head is not None)
@@ -65,8 +88,7 @@ def parse_objects(text: bytes, decoder: "msgspec.json.Decoder[list[T]]") -> Obje
         letters = np.frombuffer(piece, np.uint8)
         require_plain(not _has_long_integer(piece, letters))
         starts, stops = _bounds(letters, len(values)) or _bounds_one_by_one(piece)
-        line_ends = np.flatnonzero(letters == _LINE_END)
-        return Objects(values, end, np.searchsorted(line_ends, starts), np.searchsorted(line_ends, stops))
+        return Objects(values, end, starts - 1, stops - 1)
     require_plain(False)
     raise AssertionError
 

@@ -163,9 +163,10 @@ class Json:
             self._more()
         return self._buffer[self._place : self._place + size]
 
-    def skip(self, size: int) -> None:
-        """Skip ``size`` characters, which the caller has parsed."""
-        self._step(self._place + size)
+    def skip(self, size: int, line_ends: int) -> None:
+        """Skip ``size`` characters, which the caller has parsed, with so many line ends among them."""
+        self.line += line_ends
+        self._place += size
 
     def members(self) -> Iterator[str]:
         """Yield the keys of the object that begins here; the caller reads each value."""

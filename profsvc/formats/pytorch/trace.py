@@ -244,7 +244,7 @@ class _BlockReader:
             return None
         while self.size >= SMALL_BLOCK_CHARS:
             if part := parse(self.json.ahead(self.size), self.file.base, self.file.devices):
-                self.json.skip(part.size)
+                self.json.skip(part.size, part.line_ends)
                 self.size = min(2 * self.size, BLOCK_CHARS)
                 return part
             self.size //= 2

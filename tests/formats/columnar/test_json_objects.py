@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.columnar import json_objects
-from profsvc.formats.columnar.json_objects import MAX_BLANKS, MAX_DIGITS, parse_objects
+from profsvc.formats.columnar.json_objects import MAX_BLANKS, MAX_DIGITS, parse_objects, parse_pieces
 from profsvc.formats.columnar.line_blocks import IrregularBlockError
 
 DECODER = msgspec.json.Decoder(list[dict[str, object]])
@@ -24,19 +24,28 @@ VALUES = st.recursive(
     st.lists(st.dictionaries(st.sampled_from(("x", "y")), st.lists(VALUES, max_size=2)), min_size=1, max_size=5),
     st.booleans(),
 )
-def test_every_object_is_found_with_its_lines(values, indented):
+def test_every_object_is_found_with_its_place(values, indented):
     values = [*({"ph": 1} | value for value in values), {"ph": 1}]
     written = json.dumps(values, indent=2 if indented else None, ensure_ascii=False).partition("[")[2].lstrip()
     text = written.encode()
     objects = parse_objects(text, DECODER)
     assert objects.values == values
     assert text[objects.size :].strip() == b"]"
-    place = 0
-    for value, first, last in zip(values, objects.first_lines, objects.last_lines, strict=True):
-        place = written.index("{", place)
-        found, end = json.JSONDecoder().raw_decode(written, place)
-        assert (found, first, last) == (value, written.count("\n", 0, place), written.count("\n", 0, end))
-        place = end
+    for value, start, stop in zip(values, objects.starts, objects.stops, strict=True):
+        assert json.loads(text[start : stop + 1]) == value
+
+
+@pytest.mark.parametrize(("size", "count"), [(20, 4), (40, 6), (1000, 7)])
+def test_pieces_are_objects_of_the_whole_until_one_is_longer(monkeypatch, size, count):
+    monkeypatch.setattr(json_objects, "PIECE_BYTES", size)
+    values = [{"a": value} for value in (1, 2, 30, "4", "5" * 20, 6, "7" * 60)]
+    first, *others = map(json.dumps, values)
+    text = (first + " ,\n" + ",".join(others) + "]").encode()
+    found = list(parse_pieces(text, DECODER))
+    assert [value for piece in found for value in piece.values] == values[:count]
+    bounds = [bound for piece in found for bound in zip(piece.starts, piece.stops, strict=True)]
+    assert [json.loads(text[start : stop + 1]) for start, stop in bounds] == values[:count]
+    assert found[-1].size == bounds[-1][1] + 1
 
 
 def test_what_follows_the_last_whole_object_is_left():
@@ -52,7 +61,8 @@ def test_what_looks_like_a_bound_inside_an_object_is_none(inner, blanks):
     one = b'{"a": ' + inner + b"}"
     text = one + b"," + b"\n" * blanks + one + b',{"a": "the next"'
     objects = parse_objects(text, DECODER)
-    assert (objects.first_lines.tolist(), objects.last_lines.tolist()) == ([0, blanks], [0, blanks])
+    second = len(one) + 1 + blanks
+    assert (objects.starts.tolist(), objects.stops.tolist()) == ([0, second], [len(one) - 1, second + len(one) - 1])
 
 
 @pytest.mark.parametrize(
