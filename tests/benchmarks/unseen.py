@@ -1,11 +1,12 @@
 """How well the first cause does on kernels that nobody had seen, and from which share of the time a cause stands out.
 
 Run it with ``python -m tests.benchmarks.unseen [write]``. ``fixtures/first_sight`` holds what the rules said of each
-set of pairs before anybody had looked at it: the set was scored, and only then were the rules mended. Each set is left
-out in turn: the least share of each cause is fitted to the others, and to kernels that were tuned step by step, and
-scored on the one that is left out. Printed are
-the answers as they were given then and those with the fitted shares. ``write`` fits all sets and writes the table
-``profsvc/data/least_shares.csv``. After a set was scored once, ``record SET`` adds what the rules of today say of it.
+set of pairs before anybody had looked at it: the set was scored, and only then were the rules mended. Beside it stands
+what the rules of today say of all sets. Each set is left out in turn: the least share of each cause is fitted to what
+the rules of today say of the others, and of kernels that were tuned step by step, and scored on what was said at first
+sight of the one that is left out. Printed are the answers as they were given then and those with the fitted shares.
+``write`` records what the rules of today say, fits all sets and writes the table ``profsvc/data/least_shares.csv``.
+After a set was scored once, ``record SET`` adds what the rules of today say of it to the answers at first sight.
 
 The fit: cause c with the share s of the time has the odds ``(s / s_c) ** b`` to be the flaw, against those of 1 that
 the launch is at its limit. ``b`` and the least shares ``s_c`` are the most likely ones. The logarithms of the ``s_c``
@@ -31,6 +32,9 @@ from profsvc.specs.table_files import DATA
 from tests.benchmarks.causes import CAUSE_OF_LABEL, DEVICE, EXCLUDED, FIXTURES, FOLDERS, NO_FLAW, cases, stored
 
 RECORD = FIXTURES / "first_sight" / "attributions.csv.gz"
+TODAY = FIXTURES / "first_sight" / "today.csv.gz"
+# The second set with fewer counters is no other set.
+SETS = [name for name in FOLDERS if name != "second"]
 COLUMNS = ["set", "launch", "rank", "cause", "share", "proven", "flaw"]
 # Kernels that were tuned step by step: what the next step removes is the flaw. The rules were designed on them.
 TUNING = "tuning"
@@ -59,9 +63,9 @@ class Fit(NamedTuple):
     least: Array
 
 
-def recorded() -> Launches:
-    """Return what was said at first sight."""
-    table = pd.read_csv(RECORD)
+def recorded(path: Path = RECORD) -> Launches:
+    """Return what was said at first sight, or by the rules of today."""
+    table = pd.read_csv(path)
     places = list(table.groupby(["set", "launch"], sort=False))
     shares = np.zeros((len(places), len(FLAWS)))
     flaw, answers = [], []
@@ -136,14 +140,19 @@ def _of(launches: Launches, places: Sequence[int]) -> Launches:
     return Launches(sets, launches.shares[list(places)], flaw, answers)
 
 
-def left_out(launches: Launches) -> dict[str, tuple[Array, Array]]:
+def design(launches: Launches, today: Launches) -> Launches:
+    """Return what shares are fitted to: the sets by the rules of today, and the kernels tuned step by step."""
+    tuned = _of(launches, [place for place, one in enumerate(launches.sets) if one == TUNING])
+    shares = np.concatenate([today.shares, tuned.shares])
+    return Launches(today.sets + tuned.sets, shares, today.flaw + tuned.flaw, today.answers + tuned.answers)
+
+
+def left_out(launches: Launches, today: Launches) -> dict[str, tuple[Array, Array]]:
     """Return for each set the counts of `score`: as answered then, and with the shares fitted to the other sets."""
-    found = {}
+    found, known = {}, design(launches, today)
     for name in dict.fromkeys(one for one in launches.sets if one != TUNING):
-        rest, own = (
-            _of(launches, [place for place, one in enumerate(launches.sets) if (one == name) == is_own])
-            for is_own in (False, True)
-        )
+        own = _of(launches, [place for place, one in enumerate(launches.sets) if one == name])
+        rest = _of(known, [place for place, one in enumerate(known.sets) if one != name])
         answers = answered(own.shares, fitted(rest).least)
         found[name] = score(own.flaw, own.answers), score(own.flaw, answers)
     return found
@@ -156,11 +165,8 @@ def _text(counts: Array) -> str:
     )
 
 
-def record(name: str) -> None:
-    """Add what the rules of today say of a set to the record."""
-    table = pd.read_csv(RECORD)
-    if name in set(table["set"]):
-        raise SystemExit(f"{RECORD.name} has the set {name!r} already: it was recorded when nobody had seen it")
+def said_today(name: str) -> pd.DataFrame:
+    """Return what the rules of today say of a set, with the columns `COLUMNS`."""
     counters, bounds, _ = stored(FOLDERS[name])
     potentials = pd.DataFrame(bounds)[["duration_ns", "ideal_ns", "ideal_bound"]]
     rows = launch_causes(counters, peaks(counters, specs.figures(*DEVICE))[0], potentials)
@@ -169,7 +175,7 @@ def record(name: str) -> None:
     flaws = {int(one["launch"]): CAUSE_OF_LABEL.get(one["flaw"], one["flaw"]) for one in labels}
     rows = rows[~rows["launch_id"].isin(excluded) & ((rows["rank"] <= 2) | (rows["saving_fraction"] > SMALLEST_SHARE))]
     proven = {cause: is_proven(cause, counters) for cause in rows["cause"].unique()}
-    own = pd.DataFrame(
+    return pd.DataFrame(
         {
             "set": name,
             "launch": rows["launch_id"],
@@ -180,8 +186,18 @@ def record(name: str) -> None:
             "flaw": [flaws[launch] for launch in rows["launch_id"]],
         }
     )
-    everything = pd.concat([table, own], ignore_index=True)[COLUMNS]
-    everything.to_csv(RECORD, index=False, compression={"method": "gzip", "mtime": 0})
+
+
+def record(name: str) -> None:
+    """Add what the rules of today say of a set to the answers at first sight."""
+    table = pd.read_csv(RECORD)
+    if name in set(table["set"]):
+        raise SystemExit(f"{RECORD.name} has the set {name!r} already: it was recorded when nobody had seen it")
+    _save(pd.concat([table, said_today(name)], ignore_index=True), RECORD)
+
+
+def _save(table: pd.DataFrame, path: Path) -> None:
+    table[COLUMNS].to_csv(path, index=False, compression={"method": "gzip", "mtime": 0})
 
 
 def write(fit: Fit, launches: Launches, path: Path) -> None:
@@ -197,17 +213,20 @@ def main(arguments: Sequence[str]) -> dict[str, tuple[Array, Array]]:
     """Print both scores of each set; return them."""
     if arguments[:1] == ["record"]:
         record(arguments[1])
-    launches = recorded()
-    found = left_out(launches)
+    if "write" in arguments:
+        _save(pd.concat([said_today(name) for name in SETS], ignore_index=True), TODAY)
+    launches, today = recorded(), recorded(TODAY)
+    found = left_out(launches, today)
     total = tuple(np.sum([pair[place] for pair in found.values()], axis=0) for place in range(2))
     print("set, and whose shares: first, one of the first two of the flawed kernels; others at their limit")
     for name, pair in (found | {"all": (total[0], total[1])}).items():
         for title, counts in zip(("as answered", "left out"), pair, strict=True):
             print(f"{name:10}{title:12}{_text(counts)}")
-    fit = fitted(launches)
+    known = design(launches, today)
+    fit = fitted(known)
     print(f"odds rise with the share to the power of {fit.exponent:.2f}")
     if "write" in arguments:
-        write(fit, launches, DATA / LEAST_SHARES)
+        write(fit, known, DATA / LEAST_SHARES)
     return found
 
 

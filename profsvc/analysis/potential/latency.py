@@ -9,6 +9,8 @@ Array = NDArray[np.float64]
 LATENCIES = (40.0, 270.0, 700.0)
 """Cycles that a single load takes to L1, to L2 and to DRAM."""
 HITS = ("global_load_l1_hit_fraction", "l2_hit_fraction")
+TRIPS = 5.0
+"""Trips to DRAM that follow each other in the shortest launch: code, parameters, page table, first load, last store."""
 
 
 @np.errstate(all="ignore")
@@ -16,6 +18,16 @@ def unloaded_latency(c: Counts) -> Array:
     """Cycles that a load takes if no other is under way, by where it hits."""
     l1, l2 = (np.clip(np.nan_to_num(c[name]), 0, 1) for name in HITS)
     return np.asarray(l1 * LATENCIES[0] + (1 - l1) * (l2 * LATENCIES[1] + (1 - l2) * LATENCIES[2]))
+
+
+@np.errstate(all="ignore")
+def fill_ns(c: Counts) -> Array:
+    """Time in which SMs work that are not yet full, or not any more, however much there is to do, in ns; 0 if unknown.
+
+    The first values arrive after some trips to DRAM through cold caches, and the last results take one more.
+    """
+    cycles = TRIPS * LATENCIES[2]
+    return np.asarray(np.nan_to_num(c["duration_ns"] * cycles / c["sm_elapsed_cycles_avg"], posinf=0.0))
 
 
 @np.errstate(all="ignore")

@@ -7,7 +7,7 @@ import pandas as pd
 
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.advice import LATENCY, MEMORY_UNITS
-from profsvc.analysis.potential.latency import chained_ns
+from profsvc.analysis.potential.latency import chained_ns, fill_ns
 from profsvc.analysis.potential.tensor_work import tensor_time
 from profsvc.analysis.potential.useful_time import (
     UNITS,
@@ -121,11 +121,12 @@ def launch_potentials(
     T, ramp, times = c["duration_ns"], ramp_ns(c), useful_times(counters, figures)
     share = np.array([attainable[u] for u in UNITS])
     needed = needed_ns(c, times, share)
-    joint = joint_bound(T, ramp, needed, np.ones(len(UNITS)))
+    start = ramp + fill_ns(c)
+    joint = joint_bound(T, start, needed, np.ones(len(UNITS)))
     ratio = {}
     for name, members in (("mem", MEMORY_UNITS), ("arith", [u for u in UNITS if u not in MEMORY_UNITS])):
         places = [UNITS.index(unit) for unit in members]
-        part = joint_bound(T, ramp, needed[:, places], np.ones(len(places)))
+        part = joint_bound(T, start, needed[:, places], np.ones(len(places)))
         ratio[name] = part.ideal / T
     # At the peak itself: what a unit usually sustains has been passed by code that experts tuned.
     roof = joint_bound(T, ramp, times[list(ROOFLINE_UNITS)].to_numpy(), np.ones(len(ROOFLINE_UNITS)))
@@ -134,7 +135,7 @@ def launch_potentials(
     most_roof = (most * share)[:, [UNITS.index(unit) for unit in ROOFLINE_UNITS]].max(axis=1)
     has_roof = (arithmetic > MIN_TIME_SHARE * T) | (times["dram"].fillna(0.0).to_numpy() > MIN_TIME_SHARE * T)
     is_drain_known = (c["sm_active_cycles_max"] >= 0) & (c["sm_elapsed_cycles_avg"] > 0)
-    drain = np.where(is_drain_known, ramp, T)
+    drain = np.where(is_drain_known, start, T)
     whole = may_need_less(counters, figures)
     flags = _bound_flags(joint, np.fmin(T, drain + most.max(axis=1)), whole)
     is_roof_sure = ((times > MIN_TIME_SHARE * T[:, None]) & ~whole)[list(ROOFLINE_UNITS)].any(axis=1).to_numpy()

@@ -192,7 +192,7 @@ def joint_bound(duration: ArrayLike, ramp: ArrayLike, unit_times: ArrayLike, att
 
     Args:
         duration: Measured time T, of shape (...) [any unit of time].
-        ramp: Time in which no SM worked, launch and drain, likewise; NaN counts as 0.
+        ramp: Time in which no SM worked, or in which SMs fill and drain, likewise; NaN counts as 0.
         unit_times: Time of the useful work of each unit at its peak rate, likewise, of shape (..., U); NaN where
             unknown.
         attainable: Share of its peak rate that each unit sustains, of shape (U,) or (..., U) [1].

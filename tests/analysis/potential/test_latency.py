@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.latency import chained_ns, unloaded_latency
+from profsvc.analysis.potential.latency import chained_ns, fill_ns, unloaded_latency
 
 
 def test_a_chain_takes_the_latency_of_each_load_of_the_warps_of_a_slot() -> None:
@@ -18,3 +18,11 @@ def test_a_chain_takes_the_latency_of_each_load_of_the_warps_of_a_slot() -> None
     # Each of 6400 slots walks 1000 loads of 270 cycles of half a nanosecond.
     assert chained_ns(c)[0] == pytest.approx(1000 * 270 / 2)
     assert np.isnan(chained_ns(c)[1])
+
+
+def test_sms_fill_and_drain_for_five_trips_to_dram_and_for_no_time_where_cycles_were_not_counted() -> None:
+    launch = {"duration_ns": 1e6, "sm_elapsed_cycles_avg": 2e6}
+    c = Counts(
+        pd.DataFrame([launch, launch | {"sm_elapsed_cycles_avg": np.nan}, launch | {"sm_elapsed_cycles_avg": 0}])
+    )
+    assert fill_ns(c).tolist() == [5 * 700 / 2, 0.0, 0.0]
