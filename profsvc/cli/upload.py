@@ -162,7 +162,9 @@ def taking(context: Context, how: "ReadOptions", check: bool = False, keeps: boo
     With ``keeps``, a file is queued while the service is unreachable; otherwise that is an error.
     """
     from profsvc import pipeline
+    from profsvc.pipeline.malloc import keep_blocks
 
+    keep_blocks()  # before any thread is there
     if check:
         return lambda stream, name, progress, _: pipeline.check_file(stream, name, how, progress)
     if service := open_service(context):

@@ -28,9 +28,9 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import ServiceError
+from profsvc.pipeline.malloc import limit_arenas
 from profsvc.web.http.accepting import Acceptor, ConnectionCounts, forget
 from profsvc.web.http.json_log import LOG, log_to_stderr
-from profsvc.web.http.malloc import limit_arenas
 from profsvc.web.http.state import AppState, Limits, Shared
 from profsvc.web.server import (
     Endpoint,

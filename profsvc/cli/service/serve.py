@@ -60,8 +60,8 @@ def serve(
       profsvc --store lab.sqlite serve --host 0.0.0.0 --allowed-host profsvc.lab
     """
     service = load_web_service()
+    from profsvc.pipeline.malloc import limit_arenas
     from profsvc.web import workers as several
-    from profsvc.web.http.malloc import limit_arenas
 
     limit_arenas()  # before any thread is there
     engine = open_engine(context)
