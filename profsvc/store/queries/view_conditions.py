@@ -61,6 +61,7 @@ def _condition(view: str, condition: Condition, kinds: Mapping[str, str], name: 
     if how == "contains":
         if kind != "text":
             raise UsageError(f"{column} is a number, which contains nothing; ask with {column}__gte and {column}__lte")
+        value = str(_value(column, kind, value))
         wanted = value.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         return f"lower(\"{column}\") LIKE :{name} ESCAPE '\\'", f"%{wanted}%"
     return f'"{column}" {_SIGNS[how]} :{name}', _value(column, kind, value)

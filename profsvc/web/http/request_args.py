@@ -19,9 +19,12 @@ class RequestArgs:
         self._read: set[str] = set()
 
     def texts(self, name: str) -> list[str]:
-        """Return all values of a parameter."""
+        """Return all values of a parameter; raise `UsageError` for one with a NUL character."""
         self._read.add(name)
-        return [value for key, value in self._pairs if key == name]
+        values = [value for key, value in self._pairs if key == name]
+        if any("\0" in value for value in values):
+            raise UsageError(f"{name}: a text holds no NUL character")
+        return values
 
     def text(self, name: str, default: str = "") -> str:
         """Return the value of a parameter; an empty value counts as missing."""

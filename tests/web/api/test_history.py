@@ -38,7 +38,7 @@ def test_the_answer_is_that_of_the_view(nights):
         ({"kernel": "saxpy", "before": "x"}, 400, "before='x' must be a whole number"),
         ({"kernel": "saxpy", "before": str(10**20)}, 400, "must be from 0 to"),
         ({"kernel": "saxpy", "pionts": "3"}, 400, "no parameter named 'pionts'"),
-        ({"kernel": "\x00"}, 404, "no kernel named"),
+        ({"kernel": "\x00"}, 400, "no NUL"),
         ({"kernel": "x" * 5000}, 404, "no kernel named"),
     ],
 )

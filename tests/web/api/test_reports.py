@@ -39,6 +39,19 @@ def test_a_report_is_there_in_every_form(nights, service):
     assert "takes no parameters; remove 'a'" in service.refused("/v1/reports/1", 400, a=1)
 
 
+def test_lists_have_no_rows_of_an_unknown_project_and_refuse_what_no_name_holds(nights, service):
+    for path in ("/v1/reports", "/v1/reports/list", "/v1/findings", "/v1/findings/list", "/v1/runs"):
+        answer = service.ok(path, project="unknown")
+        assert answer["reports" if "reports" in answer else "rows"] == []
+        assert "project: a text holds no NUL character" in service.refused(path, 400, project="\0")
+    for path, name in (
+        ("/v1/findings/list", "kernel"),
+        ("/v1/findings", "subject__contains"),
+        ("/v1/history", "kernel"),
+    ):
+        assert "holds no NUL character" in service.refused(f"/v1/{path}", 400, **{name: "\0"})
+
+
 def test_a_report_is_made(nights, service):
     def made(**body):
         return service.http.post(f"{service.url}/v1/reports", json=body)

@@ -95,7 +95,7 @@ def test_a_check_stores_nothing(service, profile, engine):
         ({"format": "nope"}, 404, "nope"),
         ({"check": "yes"}, 400, "0 or 1"),
         ({"clock_offset": "soon"}, 400, "seconds"),
-        ({"file_name": "a\0b"}, 400, "without NUL"),
+        ({"file_name": "a\0b"}, 400, "no NUL"),
         ({"run": "x" * 501}, 400, "501 characters"),
         ({"sha256": "0" * 64}, 422, "send them again"),
         ({"column": "a"}, 400, "NAME=QUANTITY:UNIT"),
