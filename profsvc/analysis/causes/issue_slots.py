@@ -8,6 +8,7 @@ from profsvc.analysis.potential.avoidable_work import (
     avoidable_instructions,
 )
 from profsvc.analysis.potential.matrix_products import multiplies_matrices, repeated_share
+from profsvc.analysis.potential.repeated_loads import word_by_word
 from profsvc.analysis.potential.useful_time import OVERHEAD
 
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
@@ -48,6 +49,8 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     # Addresses and loops serve the loads as well as the arithmetic; more of them than tuned kernels have are overhead.
     repeated = np.fmin(rest * loads * (1 + OVERHEAD), rest - needed)
     addresses = rest - needed - repeated
+    # Loads of four words are of threads that use each value several times.
+    repeated = repeated * word_by_word(c)
     matrices = multiplies_matrices(c)
     products, addresses = np.where(matrices, addresses, 0.0), np.where(matrices, 0.0, addresses)
     # Of the instructions of no class, those of kernels that wait at barriers are mostly the barriers.
@@ -89,8 +92,10 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         "dependent_instructions": dependent - few_warps - ended - few_blocks,
         "instruction_cache": stall["no_instruction"],
         "barriers": barriers + taken["barriers"],
-        "arithmetic_limit": needed
-        + addresses
+        "arithmetic_limit": rest
+        - repeated
+        - products
+        - barriers
         - beyond
         + throttled * np.clip(1 - sum(of_pipe.values()) - share_of(products, products + needed), 0, 1),
     }

@@ -22,7 +22,7 @@ from profsvc.analysis.potential.access_patterns import (
 from profsvc.analysis.potential.avoidable_work import POSSIBLE, conversions, repeated_steps, special_unit_warps
 from profsvc.analysis.potential.latency import HITS, LATENCIES, unloaded_latency
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices, repeated_share
-from profsvc.analysis.potential.repeated_loads import evicted_share, read_again, reloaded_share
+from profsvc.analysis.potential.repeated_loads import evicted_share, read_again, reloaded_share, word_by_word
 from profsvc.analysis.potential.useful_time import has_copies_without_size
 from profsvc.formulas.performance.lost_time import wait_parts
 
@@ -187,10 +187,11 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     missed = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (1 - share_of(c["l2_read_hit_fraction"], 1.0))
     thrashing = np.where(has_listed_places(c), 1.0, POSSIBLE) * missed * scattered
     in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
-    repeats, reloads = in_l1 * repeated_share(c), reloaded_share(c, budget.sms)
+    by_words = word_by_word(c)
+    repeats, reloads = in_l1 * repeated_share(c) * by_words, reloaded_share(c, budget.sms)
     # What a thread loads again and L1 does not have any more, fewer warps or smaller parts would find there.
     evicted = evicted_share(c)
-    repeated = parts.useful * np.clip(np.fmax(repeats, reloads) - evicted, 0, 1) * (1 - of_dram)
+    repeated = parts.useful * np.clip(np.fmax(repeats, reloads * by_words) - evicted, 0, 1) * (1 - of_dram)
     # What DRAM brings again for other blocks, another order of the blocks would find in L2.
     reordered = parts.useful * (of_dram * read_again(c) + (1 - of_dram) * evicted)
     queued = share_of(stall["lg_throttle"], np.asarray(sum(stall[name] for name in GLOBAL_STALLS)))

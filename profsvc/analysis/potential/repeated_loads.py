@@ -7,6 +7,19 @@ from profsvc.analysis.counters.arrays import Counts
 
 Array = NDArray[np.float64]
 MIN_BLOCKS_PER_PLACE = 2.0
+# Bytes of a load of the lanes of a warp, of one word each and of four, the most that there are.
+WORDS_BYTES, WIDEST_BYTES = 128.0, 512.0
+
+
+@np.errstate(all="ignore")
+def word_by_word(c: Counts) -> Array:
+    """Share of the loads that bring a word to each lane, and not four; 1 where not known.
+
+    Threads that load four words at once have a tile of values in registers already, and use each of them several times.
+    """
+    each = c["global_load_bytes_requested"] / c["global_load_inst_warp"]
+    share = (WIDEST_BYTES - each) / (WIDEST_BYTES - WORDS_BYTES)
+    return np.asarray(np.clip(np.nan_to_num(share, nan=1.0), 0, 1), dtype=np.float64)
 
 
 @np.errstate(all="ignore")
