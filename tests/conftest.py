@@ -189,14 +189,23 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@contextmanager
+def opened(url: str) -> Iterator[Engine]:
+    """Open a store whose connections are reused: to learn every view again takes longer than most steps."""
+    engine = store.open_store(url)
+    try:
+        with kept_connections(engine):
+            yield engine
+    finally:
+        engine.dispose()
+
+
 @pytest.fixture
 def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
-    """A store of this test's own, whose connections are reused: to learn every view again takes longer than a step."""
+    """A store of this test's own."""
     shutil.copy(empty, tmp_path / "store.sqlite")
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
-    with kept_connections(engine):
+    with opened(str(tmp_path / "store.sqlite")) as engine:
         yield engine
-    engine.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,6 @@
 """Runs of a branch beside those of the main one: each is its own history."""
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
@@ -17,11 +14,6 @@ from tests.nights import put, quantities, report
 
 BRANCH = 'feature/<b>"x", 30 % | slower\n'
 CALM, NIGHTS = (1.0, 1.0), 12
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    return store.open_store(str(tmp_path / "store.sqlite"))
 
 
 def two_branches(engine: Engine, nights: range, *, main: tuple[float, float], branch: tuple[float, float]) -> None:

@@ -11,6 +11,7 @@ from profsvc.pipeline.nightly.verdict import since_text
 from profsvc.reports.nightly import formats as forms
 from profsvc.views import findings as of_findings
 from tests.benchmarks.night_record import TRACE
+from tests.conftest import opened
 
 QUIET, KERNEL, OTHER = 12, "saxpy(int, float *)", "gemm(float *)"
 LINE = "{start},{ns},1,{grid},1,1,{block},1,1,{registers},0.004096,0.000,,,,,NVIDIA H200 (0),1,7,{kernel}"
@@ -53,19 +54,17 @@ def put(
 def quiet_file(tmp_path_factory):
     """A store with nights in which nothing changes."""
     file = tmp_path_factory.mktemp("quiet") / "store.sqlite"
-    engine = store.open_store(str(file))
-    for night in range(QUIET):
-        put(engine, night, {}, tags={"compiler": "nvcc 12.8"})
-    engine.dispose()
+    with opened(str(file)) as engine:
+        for night in range(QUIET):
+            put(engine, night, {}, tags={"compiler": "nvcc 12.8"})
     return file
 
 
 @pytest.fixture
 def engine(tmp_path, quiet_file):
     shutil.copy(quiet_file, tmp_path / "store.sqlite")
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
-    yield engine
-    engine.dispose()
+    with opened(str(tmp_path / "store.sqlite")) as engine:
+        yield engine
 
 
 def test_a_slower_kernel_is_told_with_its_registers_inputs_compiler_and_new_kernels(engine):
@@ -121,20 +120,45 @@ def test_new_and_vanished_kernels_and_a_launch_that_changed_are_told_without_a_f
 KERNELS = [f"kernel{number}(float *)" for number in range(6)]
 
 
-def season(tmp_path, slower: dict[str, float], clock: tuple[float, float] | None = None) -> dict:
-    """Return the report after three nights in which some of six kernels take another time."""
-    engine = store.open_store(str(tmp_path / "many.sqlite"))
-    for night in range(QUIET + 3):
-        late = night >= QUIET
-        rows = [{"kernel": name, "ns": 100_000 * (slower.get(name, 1.0) if late else 1.0)} for name in KERNELS]
-        tags = {"compiler": "nvcc 12.8"}
-        made = put(engine, night, *rows, tags=tags, clock=clock and clock[late], commit=f"c{late:07}")
-    engine.dispose()
-    return made
+BEFORE, AFTER = 1.98e9, 1.86e9
+TAGS = {"compiler": "nvcc 12.8", "driver": "580.1"}
 
 
-def test_kernels_that_slow_down_with_the_clock_are_one_change_of_the_clock(tmp_path):
-    made = season(tmp_path, dict.fromkeys(KERNELS, 1.06), (1.98e9, 1.86e9))
+def six(slower: dict[str, float]) -> list[dict]:
+    return [{"kernel": name, "ns": 100_000 * slower.get(name, 1.0)} for name in KERNELS]
+
+
+@pytest.fixture(scope="module")
+def six_quiet(request, tmp_path_factory):
+    """A store with nights in which nothing changes of six kernels, and the clock of their GPU."""
+    file, clock = tmp_path_factory.mktemp("six") / "store.sqlite", BEFORE if request.param == "known" else None
+    with opened(str(file)) as engine:
+        for night in range(QUIET):
+            put(engine, night, *six({}), tags=TAGS, commit="c0000000", clock=clock)
+    return file
+
+
+without_clock, with_clock = (
+    pytest.mark.parametrize("six_quiet", [kind], indirect=True) for kind in ("unknown", "known")
+)
+
+
+@pytest.fixture
+def season(tmp_path, six_quiet):
+    """Report three more nights, in which some of six kernels take another time."""
+
+    def report(slower, *, clock=None, tags=TAGS, commit="c0000001"):
+        shutil.copy(six_quiet, tmp_path / "many.sqlite")
+        with opened(str(tmp_path / "many.sqlite")) as engine:
+            made = [put(engine, QUIET + n, *six(slower), tags=tags, clock=clock, commit=commit) for n in range(3)]
+        return made[-1]
+
+    return report
+
+
+@with_clock
+def test_kernels_that_slow_down_with_the_clock_are_one_change_of_the_clock(season):
+    made = season(dict.fromkeys(KERNELS, 1.06), clock=AFTER)
     (event,) = made["events"]
     assert event["kind"] == "clock"
     assert "1.98 GHz to 1.86 GHz (-6.1 %): 6 of 6 kernels slower by" in event["text"]
@@ -145,48 +169,44 @@ def test_kernels_that_slow_down_with_the_clock_are_one_change_of_the_clock(tmp_p
 
 def test_a_clock_that_was_as_low_before_is_no_cause_of_a_later_change(tmp_path):
     """Nights 4 and 5 ran at the low clock, in the times of before; so did all since the kernel became slower."""
-    engine = store.open_store(str(tmp_path / "clocks.sqlite"))
     found = []
-    for night in range(QUIET + 3):
-        late = night >= QUIET
-        low = late or night in (4, 5)
-        made = put(engine, night, {"ns": 112_000 if late else 100_000}, clock=1.5e9 if low else 1.98e9)
-        found += [row for row in made["findings"] if row["quantity"] == "duration"]
-    engine.dispose()
+    with opened(str(tmp_path / "clocks.sqlite")) as engine:
+        for night in range(QUIET + 3):
+            late = night >= QUIET
+            low = late or night in (4, 5)
+            made = put(engine, night, {"ns": 112_000 if late else 100_000}, clock=1.5e9 if low else 1.98e9)
+            found += [row for row in made["findings"] if row["quantity"] == "duration"]
     (finding,) = found
     assert "log_clock_hz" not in {one["fact"] for one in finding["differences"]}
 
 
-def test_kernels_that_slow_down_together_are_one_change(tmp_path):
-    made = season(tmp_path, dict.fromkeys(KERNELS, 1.06))
+@without_clock
+def test_kernels_that_slow_down_together_are_one_change(season):
+    made = season(dict.fromkeys(KERNELS, 1.06))
     assert [event["kind"] for event in made["events"]] == ["together"]
     assert "6 of 6 kernels slower by" in made["events"][0]["text"]
     assert made["one_line"].startswith("1 change of all kernels in 1 run; ")
 
 
-def test_half_of_the_kernels_are_one_change_and_a_tag_that_differs_is_named(tmp_path):
-    engine = store.open_store(str(tmp_path / "tags.sqlite"))
-    for night in range(QUIET + 3):
-        late = night >= QUIET
-        rows = [
-            {"kernel": name, "ns": 106_000 if late and place < 3 else 100_000} for place, name in enumerate(KERNELS)
-        ]
-        made = put(engine, night, *rows, tags={"driver": "590.2" if late else "580.1"})
-    engine.dispose()
+@without_clock
+def test_half_of_the_kernels_are_one_change_and_a_tag_that_differs_is_named(season):
+    made = season(dict.fromkeys(KERNELS[:3], 1.06), tags=TAGS | {"driver": "590.2"}, commit="c0000000")
     assert made["events"][0]["text"].startswith("3 of 6 kernels slower by ")
     assert made["events"][0]["text"].endswith(" together: tag driver 580.1 to 590.2")
     assert made["one_line"].startswith("1 change of all kernels in 1 run; ")
 
 
-def test_one_slow_kernel_is_a_regression_since_its_commit(tmp_path):
-    made = season(tmp_path, {KERNELS[2]: 1.06}, (1.98e9, 1.98e9))
+@with_clock
+def test_one_slow_kernel_is_a_regression_since_its_commit(season):
+    made = season({KERNELS[2]: 1.06}, clock=BEFORE)
     assert [event["kind"] for event in made["events"]] == []
     assert made["one_line"].startswith("1 regression in 1 run; worst: kernel2 duration +")
     assert "since c0000001" in made["one_line"]
 
 
-def test_time_that_moves_from_one_kernel_to_another_is_told_so(tmp_path):
-    made = season(tmp_path, {KERNELS[0]: 0.9, KERNELS[1]: 1.1})
+@without_clock
+def test_time_that_moves_from_one_kernel_to_another_is_told_so(season):
+    made = season({KERNELS[0]: 0.9, KERNELS[1]: 1.1})
     (event,) = made["events"]
     assert event["text"].startswith("time moved from kernel0 to kernel1: ")
     assert made["one_line"].startswith("1 shift of time in 1 run; ")

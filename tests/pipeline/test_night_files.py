@@ -18,13 +18,6 @@ HEAD, UNITS, LAUNCH = (ROOT / "fixtures" / "ncu_raw" / "plain.csv").read_text().
 NIGHTS, NEW = 9, 3
 
 
-@pytest.fixture
-def engine(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
-    yield engine
-    engine.dispose()
-
-
 def upload(engine, night, text, name, **how):
     run = store.RunInfo(name=f"n{night}", started_at=f"2026-02-{night + 1:02}T02:00:00Z", commit_id=f"c{night // 7}")
     return pipeline.ingest(engine, io.BytesIO(text.encode()), name, run, pipeline.ReadOptions(**how))

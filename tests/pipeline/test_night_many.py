@@ -2,16 +2,13 @@
 
 import numpy as np
 
-from profsvc import store
 from profsvc.store.queries import nightly_series
 from tests import nights
 from tests.benchmarks import nightly
 
 
-def test_many_kernels_of_which_few_change(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+def test_many_kernels_of_which_few_change(engine):
     got = nightly.watched(engine, 60, 30)
-    engine.dispose()
     assert (got.real, got.found, got.same) == (1, 1, True)
     assert got.false <= 1
     assert len(got.seconds) == nightly.LAST + 1
@@ -21,14 +18,13 @@ def test_a_season_that_only_warms_raises_no_alarm_about_corrected_power(tmp_path
     assert nightly.drifted(tmp_path, 0.0, 1) == (1, 1, 0)
 
 
-def test_the_report_is_the_same_however_many_rows_are_read_at_once(tmp_path, monkeypatch):
+def test_the_report_is_the_same_however_many_rows_are_read_at_once(engine, monkeypatch):
     """Whole columns are joined from parts, of which some have no values."""
-    engine, rng = store.open_store(str(tmp_path / "store.sqlite")), np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     for night in range(12):
         nights.put(engine, night, rng, temperature_c=40.0, more_w=9.0 * (night > 8))
     whole = nights.report(engine, 11)
     for rows in (1, 3):
         monkeypatch.setattr(nightly_series, "ROWS_AT_ONCE", rows)
         assert nights.report(engine, 11) == whole
-    engine.dispose()
     assert whole["series"]["looked_at"] > 0

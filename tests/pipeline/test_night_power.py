@@ -1,6 +1,7 @@
 """Power and energy of nights, from simulated logs of a board that warms, through the path of every upload."""
 
 import io
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -10,6 +11,7 @@ from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import formats as forms
 from tests.benchmarks.night_record import TRACE
+from tests.conftest import opened
 
 NIGHTS, CHANGED = 13, 9
 KERNEL = "saxpy(int, float *)"
@@ -55,9 +57,9 @@ def put(engine, night: int, *, time: float = 1.0, power: float = 1.0, room_c: fl
 
 
 def season(engine, *, time: float = 1.0, power: float = 1.0, warmer_c: float = 0.0) -> list[dict]:
-    """Return the reports of the nights since a change."""
+    """Return the reports of the nights since a change, in a store that may have the nights before it."""
     made = []
-    for night in range(NIGHTS):
+    for night in range(len(store.select(engine, "v1_runs")), NIGHTS):
         late = night >= CHANGED
         # The room is a little warmer or colder each night, so that runs of the board know its coefficient.
         room_c = 40.0 + 3.0 * np.sin(2.1 * night) + warmer_c * late
@@ -67,20 +69,32 @@ def season(engine, *, time: float = 1.0, power: float = 1.0, warmer_c: float = 0
     return made
 
 
+@pytest.fixture(scope="module")
+def quiet_file(tmp_path_factory, empty):
+    """A store with the nights before a change, but for the last of them, of which there is a report."""
+    file = tmp_path_factory.mktemp("quiet") / "store.sqlite"
+    shutil.copy(empty, file)
+    with opened(str(file)) as engine:
+        for night in range(CHANGED - 1):
+            put(engine, night, room_c=40.0 + 3.0 * np.sin(2.1 * night))
+    return file
+
+
 @pytest.fixture
-def engine(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
-    yield engine
-    engine.dispose()
+def engine(tmp_path, quiet_file):
+    shutil.copy(quiet_file, tmp_path / "store.sqlite")
+    with opened(str(tmp_path / "store.sqlite")) as engine:
+        yield engine
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def either(request, tmp_path):
+def either(request):
     """Give a store of each database."""
-    url = request.getfixturevalue("postgres_whole_url") if request.param == "postgres" else str(tmp_path / "s.sqlite")
-    engine = store.open_store(url)
-    yield engine
-    engine.dispose()
+    if request.param == "sqlite":
+        yield request.getfixturevalue("engine")
+        return
+    with opened(request.getfixturevalue("postgres_whole_url")) as engine:
+        yield engine
 
 
 def found(made: list[dict]) -> dict[str, dict]:
