@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.web.http.state import AppState
+from tests.resident import resident
 from tests.web.conftest import running
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +40,7 @@ class Job(NamedTuple):
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
             cwd=self.folder, env=self.environment | more, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert "Traceback" not in done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout + done.stderr
 
     def play(self, program: str, script: str) -> None:
@@ -61,8 +63,15 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.fixture(scope="module")
+def program() -> Iterator[str]:
+    """How a script calls the program."""
+    with resident() as line:
+        yield line
+
+
 @pytest.fixture
-def job(tmp_path: Path, empty: Path) -> Job:
+def job(tmp_path: Path, empty: Path, program: str) -> Job:
     folder = tmp_path / "checkout"
     folder.mkdir()
     git(folder, "init", "--quiet", "--initial-branch", "main")
@@ -80,8 +89,8 @@ def job(tmp_path: Path, empty: Path) -> Job:
         "GITHUB_STEP_SUMMARY": str(tmp_path / "step.md"), "OPENBLAS_NUM_THREADS": "1",
     }  # fmt: skip
     job = Job(folder, fork_point, environment)
-    for name, command in (("profsvc", f'"{sys.executable}" -m profsvc'), ("python3", f'"{sys.executable}"')):
-        job.play(name, f'exec {command} "$@"')
+    job.play("profsvc", program)
+    job.play("python3", f'exec "{sys.executable}" "$@"')
     return job
 
 
