@@ -121,11 +121,11 @@ def test_bombs_are_stopped_in_time(guarded: Guarded, quiet: Path, sql: str) -> N
     for _ in range(3):  # the machine may be busy with something else
         started = time.perf_counter()
         with pytest.raises(UsageError, match=r"longer than|limit of memory|temporary disk|larger than"):
-            store.query(guarded.engine, sql, seconds=0.4)
+            store.query(guarded.engine, sql, seconds=0.2)
         took.append(time.perf_counter() - started)
-        if took[-1] < 0.9:
+        if took[-1] < 0.7:
             break
-    assert min(took) < 0.9
+    assert min(took) < 0.7
     assert guarded.is_unchanged()
     assert list(quiet.iterdir()) == []
 
