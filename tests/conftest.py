@@ -29,6 +29,7 @@ from profsvc.store.connection.urls import file_of
 from profsvc.store.maintenance.migrations import upgrade
 from tests import hostile, postgres
 from tests.remembered import Memory
+from tests.uploads import without_analysis
 
 # The same examples every time: a red test can be run again. PROFSVC_TEST_EXAMPLES=N looks at N new ones a test.
 EXAMPLES = int(os.environ.get("PROFSVC_TEST_EXAMPLES", "0"))
@@ -164,6 +165,13 @@ def memory() -> Iterator[Memory]:
 def computed(memory: Memory) -> Iterator[None]:
     """Let all analyses of a test be computed."""
     with memory.off():
+        yield
+
+
+@pytest.fixture
+def unanalysed() -> Iterator[None]:
+    """Let nothing be computed, for tests of what is stored: a fifth of the time."""
+    with without_analysis():
         yield
 
 

@@ -16,6 +16,7 @@ from profsvc.errors import InputError
 from profsvc.web.http.state import AppState
 from tests.conftest import ROOT
 from tests.nights import report_of_night
+from tests.uploads import ingest_all
 from tests.web.conftest import running
 
 FOLDER = ROOT / ".deploy" / "grafana" / "http"
@@ -39,10 +40,10 @@ def service(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         name = server.database(request.getfixturevalue("postgres_whole_template"))
         url = server.url(name).render_as_string(hide_password=False)
     engine = store.open_store(url)
-    for name in ("ncu_raw/plain.csv", "held_out/power_marks.csv", "held_out/power_smi.csv.gz"):
-        with (ROOT / "fixtures" / name).open("rb") as stream:
-            info = store.RunInfo(project="lab", name="today", at="2026-10-24T03:00:00Z")
-            pipeline.ingest(engine, stream, Path(name).name, info, pipeline.ReadOptions(zone="UTC"))
+    names = ("ncu_raw/plain.csv", "held_out/power_marks.csv", "held_out/power_smi.csv.gz")
+    contents = [((ROOT / "fixtures" / name).read_bytes(), Path(name).name) for name in names]
+    info = store.RunInfo(project="lab", name="today", at="2026-10-24T03:00:00Z")
+    ingest_all(engine, contents, info, pipeline.ReadOptions(zone="UTC"))
     store.save_refusal(engine, "lab", None, "bad.csv", "0" * 64, InputError("nothing that anybody reads"))
     report_of_night(engine)
     token = store.create_token(engine, "grafana", ["read", "sql"])

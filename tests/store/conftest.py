@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.store import opening
 from profsvc.store.connection.transactions import kept_connections
 from profsvc.store.ingest import staging, upload
@@ -62,13 +62,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def real_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make new stores as the program does."""
     monkeypatch.setattr(opening, "upgrade", upgrade)
-
-
-@pytest.fixture
-def unanalysed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ``ingest`` and ``reparse`` store and compute nothing, for tests of what is stored: a fifth of the time."""
-    for module in (pipeline.reparsing, pipeline.analysis):
-        monkeypatch.setattr(module, "analyze", lambda *_, **__: 0)
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """A run of kernels with a known flaw each, which several tests look at."""
 
 import gzip
-import io
 from pathlib import Path
 
 import pytest
 
-from profsvc import pipeline, store
+from profsvc import store
+from tests.uploads import ingest_all
 
 FLAWS = Path(__file__).parents[2] / "fixtures" / "flaws"
 WITH_SOURCE = (b'"march(', b'"hash_a(')
@@ -19,7 +19,6 @@ def flawed(tmp_path_factory):
     pages = gzip.decompress((FLAWS / "ncu_source.csv.gz").read_bytes()).split(b'"File Path"')
     source = b'"File Path"'.join([pages[0], *(page for page in pages if any(name in page for name in WITH_SOURCE))])
     raw = gzip.decompress((FLAWS / "ncu_raw_base.csv.gz").read_bytes())
-    for name, content in (("raw.csv", raw), ("source.csv", source)):
-        pipeline.ingest(engine, io.BytesIO(content), name, store.RunInfo(name="flaws"))
+    ingest_all(engine, [(raw, "raw.csv"), (source, "source.csv")], store.RunInfo(name="flaws"))
     yield engine
     engine.dispose()

@@ -1,11 +1,11 @@
 """A run with a log of power and marks, made up: an idle board, then one load on more and more SMs."""
 
-import io
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from tests.uploads import ingest_all
 
 BEGIN = datetime(2026, 11, 20, 13, 16, 16, tzinfo=UTC)
 IDLE_W, FIRST_W, SM_W = 80.0, 60.0, 2.0
@@ -47,9 +47,5 @@ def marks(note: str = "") -> str:
 
 def fill(engine: Engine, run: str = "sweep", more_w: float = 0.0) -> int:
     """Upload both as one run; return its number."""
-    run_id = 0
-    for name, text in (("smi.csv", log(more_w)), ("phases.csv", marks(run))):
-        how = pipeline.ReadOptions(zone="UTC")
-        verdict = pipeline.ingest(engine, io.BytesIO(text.encode()), name, store.RunInfo(name=run), how)
-        run_id = verdict.run_id or 0
-    return run_id
+    files = [(log(more_w).encode(), "smi.csv"), (marks(run).encode(), "phases.csv")]
+    return ingest_all(engine, files, store.RunInfo(name=run), pipeline.ReadOptions(zone="UTC")).run_id or 0

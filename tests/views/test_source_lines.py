@@ -13,6 +13,7 @@ from profsvc.views.source_lines import source_lines
 from tests.conftest import ROOT
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches, sass
 from tests.store.queries.told import raw, upload
+from tests.uploads import ingest_all
 
 FLAWS = ROOT / "fixtures" / "flaws"
 
@@ -143,9 +144,8 @@ def test_the_flawed_line_leads_in_most_kernels_of_the_later_sets(engine: Engine,
     Before, unseen, 38 of the 50 of the seventh led.
     """
     folder = ROOT / "fixtures" / f"flaws_{name}"
-    for file in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz"):
-        with (folder / file).open("rb") as stream:
-            pipeline.ingest(engine, stream, file, store.RunInfo(name=name))
+    files = ("ncu_raw_base.csv.gz", "ncu_source.csv.gz")
+    ingest_all(engine, [((folder / file).read_bytes(), file) for file in files], store.RunInfo(name=name))
     cases, labels = (
         list(csv.DictReader((folder / table).read_text(encoding="utf-8").splitlines()))
         for table in ("cases.csv", "lines.csv")

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from sqlalchemy import Engine
 
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.analysis.counters.by_opcode import counters_by_opcode, with_source_page
 from profsvc.specs.metrics.instruction_classes import instruction_classes
 from tests.benchmarks.causes import FILES, FOLDERS
+from tests.uploads import ingest_all
 
 ON, COUNTER = "thread_inst_executed_pred_on", "inst_bit_convert_thread"
 COLUMNS = ["launch_id", "opcode", "access_size", "instructions", "thread_instructions_on"]
@@ -19,9 +20,8 @@ def executed(*rows: tuple[object, ...]) -> pd.DataFrame:
 
 
 def stored(engine: Engine, folder: str, names: tuple[str, ...] = FILES) -> pd.DataFrame:
-    for name in names:
-        with (FOLDERS[folder] / name).open("rb") as stream:
-            run = pipeline.ingest(engine, stream, name, store.RunInfo(name="-".join(names))).run_id
+    contents = [((FOLDERS[folder] / name).read_bytes(), name) for name in names]
+    run = ingest_all(engine, contents, store.RunInfo(name="-".join(names))).run_id
     return pd.DataFrame(store.select(engine, "v1_counters", run_id=run)).set_index("launch_id")
 
 

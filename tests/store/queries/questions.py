@@ -4,7 +4,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from profsvc import pipeline, store
+from profsvc import store
+from tests.uploads import ingest_all
 from tests.views import power_logs
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -32,9 +33,7 @@ def fill(engine: Engine) -> None:
     """Upload the files of every run."""
     for run, files in RUNS.items():
         given = store.RunInfo(name=run, project="examples", commit_id=COMMITS.get(run), tags={"branch": "main"})
-        for name in files:
-            with (FIXTURES / name).open("rb") as stream:
-                pipeline.ingest(engine, stream, Path(name).name, given)
+        ingest_all(engine, [((FIXTURES / name).read_bytes(), Path(name).name) for name in files], given)
     for run, more_w in SWEEPS.items():
         power_logs.fill(engine, run, more_w)
 

@@ -17,6 +17,7 @@ from profsvc.views import compare as side_by_side
 from profsvc.views.models import predictions
 from tests.benchmarks.potential import family_of
 from tests.reports.plots.test_power import words
+from tests.uploads import ingest_all
 
 HELD_OUT = Path(__file__).parents[3] / "fixtures" / "held_out"
 
@@ -25,9 +26,8 @@ HELD_OUT = Path(__file__).parents[3] / "fixtures" / "held_out"
 def held(tmp_path_factory):
     """A store with kernels of 19 families, profiled once, with the tool's own rules; each is compared with the best."""
     engine = store.open_store(str(tmp_path_factory.mktemp("held") / "store.sqlite"))
-    for name in ("ncu_raw_base.csv.gz", "ncu_details.csv.gz"):
-        with (HELD_OUT / name).open("rb") as stream:
-            pipeline.ingest(engine, stream, name, store.RunInfo(name="held"))
+    names = ("ncu_raw_base.csv.gz", "ncu_details.csv.gz")
+    ingest_all(engine, [((HELD_OUT / name).read_bytes(), name) for name in names], store.RunInfo(name="held"))
     yield engine
     engine.dispose()
 

@@ -1,6 +1,5 @@
 """The best clock from power windows: of logs at several clocks, and where windows do not make a sweep."""
 
-import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.views.power.clock_sweep import clock_sweep
 from profsvc.views.power.run_power import power
 from tests.cli import conftest
+from tests.uploads import ingest_all
 
 cli, store_file = conftest.cli, conftest.store_file
 BEGIN = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -33,9 +33,8 @@ def fill(engine, clock: int) -> str:
     marks = f"unix_s,mark,type,sms,extra\n{first:.3f},begin,gemm,132\n"
     marks += f"{first + LOAD_S:.3f},end,gemm,132,launches={round(LOAD_S * f * 50)}\n"
     name = f"clock_{clock}"
-    for file, text in (("smi.csv", "\n".join(lines) + "\n"), ("phases.csv", marks)):
-        how = pipeline.ReadOptions(zone="UTC")
-        pipeline.ingest(engine, io.BytesIO(text.encode()), file, store.RunInfo(name=name), how)
+    files = [("\n".join([*lines, ""]).encode(), "smi.csv"), (marks.encode(), "phases.csv")]
+    ingest_all(engine, files, store.RunInfo(name=name), pipeline.ReadOptions(zone="UTC"))
     return name
 
 

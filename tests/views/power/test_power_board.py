@@ -1,6 +1,5 @@
 """What one run tells of a board is known in the next: carried, pooled, said, and never taken from another board."""
 
-import io
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -11,6 +10,7 @@ from sqlalchemy import Engine
 from profsvc import pipeline, store
 from profsvc.reports.text.power import power as in_words
 from profsvc.views.power.run_power import power
+from tests.uploads import ingest_all
 
 BEGIN = datetime(2026, 11, 20, 8, 0, 0, tzinfo=UTC)
 SIGMA = 0.9
@@ -37,9 +37,8 @@ def log(plan: tuple[tuple[float, float, float], ...], device: str = "NVIDIA H200
 
 
 def upload(engine: Engine, run: str, files: tuple[str, str], **about: str) -> None:
-    for name, text in zip(("smi.csv", "phases.csv"), files, strict=True):
-        given = store.RunInfo(name=run, **about)
-        pipeline.ingest(engine, io.BytesIO(text.encode()), f"{run}_{name}", given, pipeline.ReadOptions(zone="UTC"))
+    named = zip((text.encode() for text in files), (f"{run}_smi.csv", f"{run}_phases.csv"), strict=True)
+    ingest_all(engine, named, store.RunInfo(name=run, **about), pipeline.ReadOptions(zone="UTC"))
 
 
 @pytest.fixture(scope="module")

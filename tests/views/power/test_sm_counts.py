@@ -1,6 +1,5 @@
 """Loads on several numbers of SMs: best number, savings against all SMs, and refusals outside of what was measured."""
 
-import io
 import json
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ from profsvc import pipeline, store
 from profsvc.cli.application import app
 from profsvc.errors import NotFoundError
 from profsvc.views.power import sm_counts
+from tests.uploads import ingest_all
 from tests.views import power_logs
 
 DEMO = Path(__file__).parents[3] / "fixtures" / "demo" / "ncu_raw.csv.gz"
@@ -32,10 +32,8 @@ def marks(load: str = "mem", *, most: int = 132) -> str:
 
 
 def fill(engine, name: str, *files: tuple[str, bytes]) -> int:
-    for file, data in files:
-        how = pipeline.ReadOptions(zone="UTC")
-        run_id = pipeline.ingest(engine, io.BytesIO(data), file, store.RunInfo(name=name), how).run_id
-    return run_id
+    contents = [(data, file) for file, data in files]
+    return ingest_all(engine, contents, store.RunInfo(name=name), pipeline.ReadOptions(zone="UTC")).run_id
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,15 @@
 """The wall time of several devices: who waits for whom in collectives."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.reports.text import wall_time as text
 from profsvc.views.traces.wall_time import wall_time
+from tests.uploads import ingest_all
 
 STEPS, STEP_US = 3, 10_000.0
 
@@ -34,8 +34,8 @@ def trace(rank: int, collective_us: float, collectives: int = STEPS) -> bytes:
 
 def lanes(tmp_path: Path, *traces: bytes) -> tuple[list[dict[str, Any]], str]:
     engine = store.open_store(str(tmp_path / "store.sqlite"))
-    for rank, content in enumerate(traces):
-        pipeline.ingest(engine, io.BytesIO(content), f"rank{rank}.json", store.RunInfo(name="ddp"))
+    files = [(content, f"rank{rank}.json") for rank, content in enumerate(traces)]
+    ingest_all(engine, files, store.RunInfo(name="ddp"))
     found = wall_time(engine, 1, store.select(engine, "v1_uploads", run_id=1))
     engine.dispose()
     return found, text.wall_time({"run": {"name": "ddp", "run_id": 1}, "wall_time": found})

@@ -1,13 +1,13 @@
 """Means by kernel, out of both databases."""
 
-import io
 from pathlib import Path
 
 import pandas as pd
 from sqlalchemy import Engine
 
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.pipeline.kernel_means import means_of_run
+from tests.uploads import ingest_all
 
 METRICS = """==1== NVPROF is profiling process 1, command: ./app
 ==1== Profiling result:
@@ -27,9 +27,8 @@ ms,us,,,,,,,,B,B,MB,GB/s,,,,
 
 
 def stored(engine: Engine, *texts: str) -> int:
-    for number, text in enumerate(texts):
-        verdict = pipeline.ingest(engine, io.BytesIO(text.encode()), f"{number}.csv", store.RunInfo(name="means"))
-    return verdict.run_id or 0
+    files = [(text.encode(), f"{number}.csv") for number, text in enumerate(texts)]
+    return ingest_all(engine, files, store.RunInfo(name="means")).run_id or 0
 
 
 def test_means_are_those_over_launches_and_nothing_else(engine: Engine) -> None:
