@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
-import pandas as pd
 import pytest
 
 from profsvc import formats
@@ -27,7 +26,7 @@ from profsvc.formats.splitter import rows as splitter
 from profsvc.formats.telemetry import nvidia_smi
 from profsvc.formats.timeseries import table_lines
 from profsvc.tables import Batch, check, check_wide
-from tests.formats.conftest import long
+from tests.formats.conftest import long, rows_of
 from tests.formats.fixtures import ROOT, files, good
 
 Read = Callable[[BinaryIO], Iterable[Batch]]
@@ -88,22 +87,24 @@ class BlockReader:
             if batch.wide is not None:
                 check_wide(batch.wide)
         tables = [long(batch).tables for batch in batches]
-        names = sorted({name for some in tables for name in some})
-        found = {name: pd.concat([some[name] for some in tables if name in some], ignore_index=True) for name in names}
+        found: dict[str, list[dict[str, Any]]] = {}
+        for name in sorted({name for some in tables for name in some}):
+            parts = [some[name] for some in tables if name in some]
+            columns = dict.fromkeys(column for part in parts for column in part)
+            empty = dict.fromkeys(map(str, columns))
+            found[name] = [empty | row for part in parts for row in rows_of(part)]
         if self.named_sensors and "sensors" in found:
             # Sensors are numbered as they are met, which differs with the size of the blocks.
-            sensors = found["sensors"].itertuples(index=False)
-            known = {row.sensor_index: f"{row.name} of {row.gpu_index}" for row in sensors}
-            for rows in found.values():
-                if "sensor_index" in rows:
-                    rows["sensor_index"] = rows["sensor_index"].map(known)
-        for name, rows in found.items():
-            if order := [key for key in self.order if key in rows]:
-                rows = rows.sort_values(order, kind="stable")
-            if name == "metrics":
-                rows["unit"] = rows["unit"].replace("", None)
-            found[name] = rows.astype(object)
-        return {name: rows.where(rows.notna(), None).to_dict("records") for name, rows in found.items()}
+            known = {row["sensor_index"]: f"{row['name']} of {row['gpu_index']}" for row in found["sensors"]}
+            for row in (row for rows in found.values() for row in rows if "sensor_index" in row):
+                row["sensor_index"] = known.get(row["sensor_index"])
+        for row in found.get("metrics", ()):
+            row["unit"] = row["unit"] or None
+        for rows in found.values():
+            # What is missing comes last.
+            order = [key for key in self.order if rows and key in rows[0]]
+            rows.sort(key=lambda row, order=order: [(row[key] is None, row[key]) for key in order])
+        return found
 
 
 def _account(batches: Sequence[Batch]) -> tuple[list[int], dict[str, str], str]:
