@@ -1,17 +1,17 @@
 """What a report says of the runs of a change: what else changed in them."""
 
-import io
 import shutil
 
 import pytest
 
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.pipeline.nightly.verdict import since_text
 from profsvc.reports.nightly import formats as forms
 from profsvc.views import findings as of_findings
 from tests.benchmarks.night_record import TRACE
 from tests.conftest import opened
+from tests.uploads import ingest_all
 
 QUIET, KERNEL, OTHER = 12, "saxpy(int, float *)", "gemm(float *)"
 LINE = "{start},{ns},1,{grid},1,1,{block},1,1,{registers},0.004096,0.000,,,,,NVIDIA H200 (0),1,7,{kernel}"
@@ -42,10 +42,11 @@ def put(
 ) -> dict:
     at = f"2026-03-{night + 1:02}T02:00:00Z"
     run = store.RunInfo(name=f"night {night}", project="lab", started_at=at, at=at, tags=tags or {}, commit_id=commit)
-    pipeline.ingest(engine, io.BytesIO(trace(night, *kernels, **how)), "trace.csv", run)
+    files = [(trace(night, *kernels, **how), "trace.csv")]
     if clock:
         lines = [f"{at[:10].replace('-', '/')} 02:00:0{n}.000, 300.0 W, 50, {clock / 1e6:.0f} MHz" for n in range(8)]
-        pipeline.ingest(engine, io.BytesIO("\n".join([LOG, *lines, ""]).encode()), "smi.csv", run)
+        files.append(("\n".join([LOG, *lines, ""]).encode(), "smi.csv"))
+    ingest_all(engine, files, run)
     # The first report covers all nights before it.
     return report_of_night(engine, "lab", at[:10]) if night >= QUIET - 1 else {"findings": []}
 

@@ -1,6 +1,5 @@
 """Power and energy of nights, from simulated logs of a board that warms, through the path of every upload."""
 
-import io
 import shutil
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +11,7 @@ from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import formats as forms
 from tests.benchmarks.night_record import TRACE
 from tests.conftest import opened
+from tests.uploads import ingest_all
 
 NIGHTS, CHANGED = 13, 9
 KERNEL = "saxpy(int, float *)"
@@ -50,10 +50,10 @@ def put(engine, night: int, *, time: float = 1.0, power: float = 1.0, room_c: fl
     at, ns = f"{begin:%Y-%m-%dT%H:%M:%SZ}", 100_000 * time
     run = store.RunInfo(name=f"night {night}", project="lab", started_at=at, at=at, commit_id=f"c{night:07}")
     lines = [LINE.format(start=10**7 * n, ns=round(ns * (1 + 0.001 * ((7 * night + n) % 5 - 2)))) for n in range(1, 6)]
-    pipeline.ingest(engine, io.BytesIO("\n".join([TRACE, *lines, ""]).encode()), "trace.csv", run)
-    zone = pipeline.ReadOptions(zone="UTC")
-    pipeline.ingest(engine, io.BytesIO(marks(begin, ns / 1e9)), "marks.csv", run, zone)
-    pipeline.ingest(engine, io.BytesIO(log(night, begin, LOAD_W * power, room_c)), "smi.csv", run, zone)
+    trace = "\n".join([TRACE, *lines, ""]).encode()
+    files = [(trace, "trace.csv"), (marks(begin, ns / 1e9), "marks.csv")]
+    files.append((log(night, begin, LOAD_W * power, room_c), "smi.csv"))
+    ingest_all(engine, files, run, pipeline.ReadOptions(zone="UTC"))
 
 
 def season(engine, *, time: float = 1.0, power: float = 1.0, warmer_c: float = 0.0) -> list[dict]:
