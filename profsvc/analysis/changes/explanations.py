@@ -23,7 +23,16 @@ from profsvc.formulas.change.nightly_test import MIN_TESTS, NewestValue, Nightly
 from profsvc.formulas.change.siblings import MIN_SIBLINGS, NoisePrior
 from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
 from profsvc.formulas.change.trends import end_of_drift, fitted_trend, shapes, stepped_trend
-from profsvc.formulas.numerics.series import codes_of, gather, in_units_of_sd, medians, read_series, without_spikes
+from profsvc.formulas.change.wandering import wandering
+from profsvc.formulas.numerics.series import (
+    codes_of,
+    gather,
+    in_units_of_sd,
+    medians,
+    read_series,
+    subseries,
+    without_spikes,
+)
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -91,8 +100,9 @@ def explained(
     told |= _drifts(points, value, group, np.flatnonzero((p > ALPHA) & (shape.trend >= SURE_TREND)), least)
     if not asked.size:
         return Explained(verdict, told)
-    rates = _excursions_of_siblings(points, whole, asked, verdict, least, fresh)
+    rates, chance = _excursions_of_siblings(points, whole, asked, verdict, least, fresh)
     visits = _visits(whole, group, asked, at)
+    wanders = _wanders(value, group, siblings, asked, at, p)
     for number, one in enumerate(asked.tolist()):
         own = np.flatnonzero((group == one) & ~np.isnan(value))
         if shape.trend[one] > shape.step[one]:
@@ -100,14 +110,13 @@ def explained(
             step = newest_step(value[own] - fitted, None, error[own], prior.of(np.array([one])))
             split = int(step.at)
             if max(float(step.p), p_step) <= ALPHA:
-                p[one], at[one] = float(step.p), own[split]
+                p[one], at[one] = max(float(step.p), p_step), own[split]
                 for side, own_level in zip(levels, (step.before, step.after), strict=True):
                     side[one] = float(own_level) + fitted[split]
             else:
                 p[one] = 1.0
                 told[one] = _drift_told(points, own, fitted_trend(value[own]))
         elif visits[number] > ALPHA or rates[number] > MAX_EXCURSION_RATE:
-            p[one] = max(p[one], visits[number])
             told[one] = _step_told(LEVELS, verdict, one, points)
             p[one] = 1.0
         elif before.autocorrelation[one] >= MIN_DEPENDENCE and (
@@ -115,6 +124,10 @@ def explained(
         ):
             told[one] = _step_told(DEPENDENT, verdict, one, points)
             p[one] = 1.0
+        else:
+            p[one] = max(p[one], wanders[number], chance[number], visits[number])
+            if p[one] > ALPHA:
+                told[one] = _step_told(DEPENDENT, verdict, one, points)
     family = false_discovery(p, least=MIN_TESTS)
     found = (p <= ALPHA) & family.found & effect(levels[0], levels[1], least[0], least[1]).material
     changed = verdict._replace(found=found, p=p, adjusted=family.adjusted, at=at, before=levels[0], after=levels[1])
@@ -159,6 +172,24 @@ def _visits(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -
     return np.asarray(visit_probability(series, split, VALUE_COMPARISON_SD))
 
 
+def _wanders(
+    value: Floats, group: Ints, family: npt.NDArray[np.intp], asked: npt.NDArray[np.intp], at: Ints, p: Floats
+) -> Floats:
+    """Probability of each step, by how probably its level wanders as those of its siblings do."""
+    x, error, groups = read_series(value, group, None)
+    every = without_spikes(gather(x, error, groups, ~np.isnan(x)))
+    out = np.zeros(asked.size)
+    for number in np.unique(family[asked]).tolist():
+        mine, members = np.flatnonzero(family[asked] == number), np.flatnonzero(family == number)
+        own = subseries(every, every.start[members], every.stop[members])
+        one = np.searchsorted(members, asked[mine])
+        split = [a + np.searchsorted(own.place[a:b], step)
+                 for a, b, step in zip(own.start[one], own.stop[one], at[asked[mine]], strict=True)]  # fmt: skip
+        wander = wandering(own, one, np.array(split, dtype=np.intp))
+        out[mine] = wander.share * wander.p + (1.0 - wander.share) * p[asked[mine]]
+    return out
+
+
 def _excursions_of_siblings(
     points: pd.DataFrame,
     whole: Floats,
@@ -167,7 +198,7 @@ def _excursions_of_siblings(
     least: tuple[Floats, Floats],
     fresh: Ints,
 ) -> Floats:
-    """How often a night begins an excursion that lasts as long as the step of each series, by habit or by chance.
+    """How often a night begins an excursion that lasts as long as the step of each series, and how often by chance.
 
     A look at several fresh values may see excursions of as many ages: these probabilities add up.
     """
@@ -175,7 +206,7 @@ def _excursions_of_siblings(
     family = families(points.drop_duplicates("group"))
     x, error, groups = read_series(whole, group, None)
     night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)
-    out = np.zeros(asked.size)
+    out = np.zeros((2, asked.size))
     for number in np.unique(family[asked]).tolist():
         members = np.flatnonzero(family == number)
         if members.size < MIN_SIBLINGS:
@@ -194,6 +225,6 @@ def _excursions_of_siblings(
         lasting, stay = (total[nights + new - 1] - total[nights - 1] for total in (lasting, stay))
         known = excursion_rates(seen)[place] * lasting
         away, up = values_away(series, smallest), verdict.after[asked[mine]] > verdict.before[asked[mine]]
-        by_chance = new * chance_share(away, up, place, nights)
-        out[mine] = away.habit * np.fmax(known, stay) + (1.0 - away.habit) * by_chance
+        by_chance = (1.0 - away.habit) * new * chance_share(away, up, place, nights)
+        out[:, mine] = away.habit * np.fmax(known, stay) + by_chance, by_chance
     return out

@@ -15,4 +15,5 @@ Modules::
     surest_step     the newest values held against all before them, window by window
     trends          whether a series stays, follows a trend or steps
     two_level_test  probability of a step, from all values and without each of them
+    wandering       levels that move from night to night
 """

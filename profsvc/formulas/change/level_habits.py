@@ -108,8 +108,9 @@ class Away(NamedTuple):
     """Values far from the level of their series, of series that resemble each other."""
 
     habit: float  # probability that such values follow each other by a habit
-    values: Index  # of each series, without the newest
-    far: Index  # of each series below its level, and above it, of shape (2, series)
+    scaled: Series  # distances from the level, in units of the noise
+    older: Series  # of these, without the newest
+    far: Index  # values of each series below its level, and above it, of shape (2, series), without the newest
 
 
 def values_away(series: Series, smallest: Array | float = 0.0) -> Away:
@@ -145,32 +146,76 @@ def values_away(series: Series, smallest: Array | float = 0.0) -> Away:
     """
     from scipy.special import expit, logsumexp
 
-    newest = np.minimum(lengths(series) // 2, NEWEST)
-    older = subseries(series, series.start, series.stop - newest)
-    codes, n = codes_of(older), lengths(older)
+    series = subseries(series, series.start, series.stop)
+    stop = series.stop - np.minimum(lengths(series) // 2, NEWEST)
+    older = subseries(series, series.start, stop)
+    codes, n, every = codes_of(older), lengths(older), codes_of(series)
     center = medians(older.x, codes, n.size)
     sd = np.fmax(_usual_sd(older, center), np.asarray(smallest) / APART_SD)
+    with np.errstate(all="ignore"):
+        scaled = series._replace(x=np.nan_to_num((series.x - center[every]) / sd[every]))
+    older = subseries(scaled, scaled.start, stop)
     gain, counts = np.zeros(STAYS.size), []
     for sign in (-1.0, 1.0):
-        far = sign * (older.x - center[codes]) >= AWAY_SD * sd[codes]
+        far = sign * older.x >= AWAY_SD
         pair = np.r_[False, far[1:] & far[:-1] & (codes[1:] == codes[:-1])][: far.size]
         counts.append(np.bincount(codes, far, n.size).astype(np.intp))
         seen = np.stack((n, counts[-1], np.bincount(codes, pair, n.size).astype(np.intp)), axis=1)
         for one, often in zip(*np.unique(seen, axis=0, return_counts=True), strict=True):
             if one[1] > 1:
                 gain += often * _stay_gain(*one.tolist())
-    return Away(float(expit(logsumexp(gain) - np.log(STAYS.size))), n, np.array(counts))
+    return Away(float(expit(logsumexp(gain) - np.log(STAYS.size))), scaled, older, np.array(counts))
 
 
 def chance_share(away: Away, up: Bools, series: Index, nights: Index) -> Array:
-    """Return how often so many values of a series in a random order are far from its level, on one side.
+    r"""Return how often, in a random order, so many of the newest values of a series are as far from its level.
 
-    ``up``: the side; ``series``: which ones are asked for, each with its ``nights``. How frequent far values are, the
-    values of the series and of its siblings say, as they do in `excursion_rates`.
+    .. math:: P(j \mid m, \theta) = \sum_{i \ge j} \binom{m}{i} \theta^i (1 - \theta)^{m - i}
+
+    Far are the values beyond half of the way to their median, and beyond `AWAY_SD`; j of the newest m are. How frequent
+    such values are, theta, the older values of the series and of its siblings say, as they do in `excursion_rates`. A
+    step of less than twice `AWAY_SD` has no value half way, and counts as if all m were far.
+
+    Source: the binomial distribution; own model for theta.
+
+    Args:
+        away: What `values_away` says.
+        up: Whether each series that is asked for stepped up.
+        series: Which ones are asked for.
+        nights: Values since the step of each.
+
+    Returns: the probability of each [1].
+
+    Range: from 0 to 1.
+
+    Ten series of which one value in five is far, one by one; three of the newest five are, as well:
+
+    >>> x = np.tile([0.1, -0.1, 0.0, 0.1, 9.0], (10, 6))
+    >>> x[0, 25:] = [9.1, 9.0, 0.0, 9.1, 0.1]
+    >>> ten = Series(x.ravel(), x.ravel() * 0, np.arange(300), np.arange(0, 300, 30), np.arange(30, 330, 30))
+    >>> chance_share(values_away(ten), np.array([True]), np.array([0]), np.array([5])).round(2).tolist()
+    [0.06]
     """
-    k, n = away.far[:, :, np.newaxis], away.values[:, np.newaxis]
-    share = np.array([_shares(_log_power(FAR_SHARES, one) + (n - one) * np.log1p(-FAR_SHARES)) for one in k])
-    return np.asarray((share[up.astype(np.intp), series] * FAR_SHARES ** nights[:, np.newaxis]).sum(axis=1))
+    from scipy.special import bdtrc
+
+    codes, out = codes_of(away.older), np.zeros(series.size)
+    shares = {(side, AWAY_SD): _far_shares(away.far[side], lengths(away.older)) for side in np.unique(up * 1).tolist()}
+    for number, (one, m, side) in enumerate(zip(series.tolist(), nights.tolist(), (up * 1).tolist(), strict=True)):
+        sign = 2.0 * side - 1.0
+        newest = sign * away.scaled.x[away.scaled.stop[one] - m : away.scaled.stop[one]]
+        bound = max(np.floor(np.median(newest)) / 2, AWAY_SD)
+        if (side, bound) not in shares:
+            far = np.bincount(codes, sign * away.older.x >= bound, lengths(away.older).size).astype(np.intp)
+            shares[side, bound] = _far_shares(far, lengths(away.older))
+        j = int((newest >= bound).sum()) if np.median(newest) >= 2 * AWAY_SD else m
+        out[number] = shares[side, bound][one] @ bdtrc(j - 1, m, FAR_SHARES)
+    return out
+
+
+def _far_shares(far: Index, values: Index) -> Array:
+    """Return how probable each of `FAR_SHARES` is for each series."""
+    k, n = far[:, np.newaxis], values[:, np.newaxis]
+    return _shares(_log_power(FAR_SHARES, k) + (n - k) * np.log1p(-FAR_SHARES))
 
 
 def _usual_sd(series: Series, center: Array) -> Array:

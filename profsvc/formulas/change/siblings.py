@@ -173,7 +173,7 @@ def sibling_noise(left: Array, constant: Array, free: Array, level: Array, famil
             continue
         law = np.flatnonzero(out.df > 0)
         scales = [np.ones(level.size)] + [np.abs(level)] * bool((level[members] != 0).all())
-        tried = [_of_scale(left[own], constant[own], free[own], scale[own]) for scale in scales]
+        tried = [laws_of_siblings(left[own], constant[own], free[own], scale[own]) for scale in scales]
         best = int(np.argmax([one[0] for one in tried]))
         _, weight, square = tried[best]
         out.known[members] = True
@@ -190,18 +190,22 @@ def _by_autocorrelation(weight: Array) -> Array:
     return np.asarray(weight.reshape(len(AUTOCORRELATIONS), -1).sum(axis=1))
 
 
-def _of_scale(left: Array, constant: Array, free: Array, scale: Array) -> tuple[float, Array, Array]:
-    """Return how probable the values of siblings are, and the weight and the sum of squares of each law."""
+def laws_of_siblings(left: Array, constant: Array, free: Array, scale: Array) -> tuple[float, Array, Array]:
+    """Return how probable the values of siblings are, and the weight and the sum of squares of each law.
+
+    ``left`` and ``constant`` have a column for each way in which values may depend on each other; each makes as many
+    laws as there are of `VARIANCE_DF` above 0.
+    """
     from scipy.special import chdtri, gammaln
 
     n, of_unit = free[:, np.newaxis], left / scale[:, np.newaxis] ** 2
     middle = np.median(np.log(of_unit / chdtri(n, 0.5)), axis=0)
     known = np.array(VARIANCE_DF[1:])
-    rho, df = np.repeat(np.arange(len(AUTOCORRELATIONS)), known.size), np.tile(known, len(AUTOCORRELATIONS))
-    square = np.exp(middle[rho]) * chdtri(df, 0.5)
+    way, df = np.repeat(np.arange(left.shape[1]), known.size), np.tile(known, left.shape[1])
+    square = np.exp(middle[way]) * chdtri(df, 0.5)
     likelihood = (
-        constant[:, rho] + gammaln((n + df) / 2) - gammaln(df / 2) + df / 2 * np.log(square)
-        - (n + df) / 2 * np.log(of_unit[:, rho] + square) - n * np.log(scale)[:, np.newaxis]
+        constant[:, way] + gammaln((n + df) / 2) - gammaln(df / 2) + df / 2 * np.log(square)
+        - (n + df) / 2 * np.log(of_unit[:, way] + square) - n * np.log(scale)[:, np.newaxis]
     )  # fmt: skip
     weight = sibling_prior(likelihood, np.zeros(len(likelihood), dtype=np.intp))[0]
     top = likelihood.max(axis=1, keepdims=True)

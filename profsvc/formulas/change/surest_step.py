@@ -80,7 +80,7 @@ def surest_step(
     if not series.x.size or N.max() < MIN_SEGMENT + MIN_HISTORY:
         unknown = np.full(N.size, np.nan)
         return SurestStep(unknown, unknown, np.zeros(N.size, dtype=np.bool_), series.start)
-    ranked = tuple(running_sums(_rank_scores(series, sign)) for sign in (1.0, -1.0))
+    ranked = tuple(running_sums(rank_scores(series, sign)) for sign in (1.0, -1.0))
     prior = flat_noise(N.size) if prior is None else prior
     factor = np.select([prior.by_value, ~prior.known & doubt], [SIBLING_WEIGHT_FACTOR, DOUBT_WEIGHT_FACTOR], 1.0)
     least = np.full(N.size, MIN_SEGMENT) if shortest is None else shortest
@@ -95,7 +95,7 @@ def surest_step(
     return SurestStep(upheld, suspected, up, split)
 
 
-def _rank_scores(series: Series, sign: float) -> Array:
+def rank_scores(series: Series, sign: float = 1.0) -> Array:
     """Normal scores of the ranks in each series."""
     n = np.repeat(lengths(series), lengths(series))
     return normal_quantiles((ranks(series._replace(x=sign * series.x)) + 1.0) / (n + 1))

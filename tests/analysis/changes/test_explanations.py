@@ -16,9 +16,9 @@ from profsvc.formulas.change.level_habits import (
     stay_probability,
     values_away,
 )
-from profsvc.formulas.numerics.series import Series, gather, read_series
+from profsvc.formulas.numerics.series import Series, gather, lengths, read_series
 from tests.benchmarks.change import two_states, white
-from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, walk
+from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, slow_wave, walk
 
 
 @pytest.fixture
@@ -207,11 +207,36 @@ def test_what_visits_a_level_by_chance_is_still_told_as_levels(rng):
     x[:20, :-3], x[:20, -3:] = white(rng, 20, 17), white(rng, 20, 3) + 6.0
     away = values_away(of(x))
     assert away.habit < 0.5
-    assert away.far[:, 20:].sum() / away.values[20:].sum() == pytest.approx(0.3, abs=0.1)
+    assert away.far[:, 20:].sum() / lengths(away.older)[20:].sum() == pytest.approx(0.3, abs=0.1)
     nights = np.array([3, 5, 9])
     chance = chance_share(away, np.ones(3, dtype=bool), np.full(3, 50), nights)
     assert (np.diff(chance) < 0).all()
     assert chance[1] > 0.001 > chance[2]
+
+
+def test_of_a_step_in_coarse_values_far_is_what_lies_beyond_half_of_it(rng):
+    """Values rounded to two sd are often two sd away, and never near a step of eight."""
+    x = np.round(white(rng, 60, 55) / 2) * 2
+    x[:3] = white(rng, 3, 55)
+    x[:3, -5:] += 8.0
+    assert names(look(x)) == {"s000000", "s000001", "s000002"}
+
+
+def test_most_of_the_newest_values_may_be_far_by_chance(rng):
+    """Five of six nights at a level that each night has with a probability of 0.3 happen in one of a hundred."""
+    x = 100.0 + two_states(rng, 100, 25, 0.3, 0.7)
+    x[0, 19:] = 106.0, 106.0, 106.0, 100.0, 106.0, 106.0
+    chance = chance_share(values_away(of(x)), np.array([True, True]), np.array([0, 0]), np.array([6, 2]))
+    assert 0.001 < chance[0] < 0.03 < chance[1]
+
+
+def test_a_slow_wave_of_all_series_is_no_step(rng):
+    x = slow_wave(rng, 200, 17)
+    x[:4] = white(rng, 4, 17)
+    x[:4, -5:] += 8.0
+    found = names(look(x))
+    assert {"s000000", "s000001", "s000002", "s000003"} <= found
+    assert len(found) <= 5
 
 
 def test_a_first_look_at_a_backlog_finds_a_step_of_weeks_ago(rng):
