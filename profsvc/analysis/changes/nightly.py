@@ -15,6 +15,7 @@ from profsvc import specs
 from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts
 from profsvc.analysis.changes.explanations import after_drifts, explained, families
 from profsvc.analysis.changes.night_values import night_values
+from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED, evidence, next_state
@@ -79,7 +80,8 @@ def find_changes(
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
     prior = noise_prior(value, group, family)
-    begun = _in_baseline(points, raw, [one for one in known if one["state"] != FIXED])
+    unfixed = [one for one in known if one["state"] != FIXED]
+    begun = _in_baseline(points, raw, unfixed)
     whole = np.where(begun & lasting, raw, np.nan)
     stretches = _stretches(whole, group, family, heads, (relative, absolute))
     fresh = _fresh(points, value, tonight)
@@ -89,6 +91,9 @@ def find_changes(
     )  # fmt: skip
     before = _values_before(points, value, error, verdict)
     verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior, fresh)
+    verdict, before = with_second_steps(
+        raw, value, _series_ranges(points), unfixed, verdict, before, (relative, absolute)
+    )
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
     found = _new_findings(points, heads, value, before, verdict)

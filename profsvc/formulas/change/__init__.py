@@ -3,6 +3,7 @@
 Modules::
 
     bisection       search for the first commit of a change by measurements with noise
+    early_steps     a second step soon after a first one
     findings        states of a finding, and the evidence that changes them
     histories       all steps of long histories, looked at once
     level_habits    excursions to other levels and back

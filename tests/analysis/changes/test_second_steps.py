@@ -1,0 +1,39 @@
+"""A second step, before the level of the first one has a history of its own, and none where there is none."""
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.change import white
+from tests.benchmarks.detection import walk
+
+FIRST, NIGHTS = 20, 30
+
+
+def told(x: np.ndarray) -> list[list[int]]:
+    """Return the nights in which the changes of each series began, by looks every night since the first one."""
+    rows = walk(x[:, :, np.newaxis], FIRST + 2).rows
+    return [[row["run_id"] - 1 for row in rows if row["series"] == f"s{one:06}"] for one in range(len(x))]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_two_steps_three_nights_apart_are_both_found(noise: float) -> None:
+    x = noise * white(np.random.default_rng(3), 12, NIGHTS)
+    x[0, FIRST:] += 5.0
+    x[0, FIRST + 3 :] += 5.0
+    first, *others = told(x)
+    assert [abs(one - at) <= 1 for one, at in zip(first, (FIRST, FIRST + 3), strict=True)] == [True, True]
+    assert others == [[]] * 11
+
+
+def test_a_level_that_stays_makes_one_finding() -> None:
+    x = white(np.random.default_rng(4), 12, NIGHTS)
+    x[:, FIRST:] += 6.0
+    assert all(len(one) == 1 for one in told(x))
+
+
+def test_a_step_that_goes_on_is_a_step_down_as_well() -> None:
+    """Half of the first step is taken back after three nights."""
+    x = 0.5 * white(np.random.default_rng(5), 12, NIGHTS)
+    x[0, FIRST:] += 10.0
+    x[0, FIRST + 3 :] -= 4.0
+    assert len(told(x)[0]) == 2
