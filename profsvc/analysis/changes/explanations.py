@@ -161,9 +161,8 @@ def _step_told(shape: str, verdict: NightlyVerdict, one: int, points: pd.DataFra
 
 def _visits(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -> Floats:
     """Probability that each series is only back where it was before, by all the values since its last baseline."""
-    kept = np.isin(group, asked) & ~np.isnan(whole)
     x, error, groups = read_series(whole, group, None)
-    series = gather(x, error, groups, kept)
+    series = gather(x, error, groups, np.isin(group, asked) & ~np.isnan(x))
     some = np.searchsorted(groups.ids, asked)
     series = series._replace(start=series.start[some], stop=series.stop[some])
     series = in_units_of_sd(without_spikes(series))
