@@ -168,7 +168,7 @@ def values_away(series: Series, smallest: Array | float = 0.0) -> Away:
 
 
 def chance_share(away: Away, up: Bools, series: Index, nights: Index) -> Array:
-    r"""Return how often, in a random order, so many of the newest values of a series are as far from its level.
+    r"""Return how often, in a random order, the newest values of a series are as far from its level as they are.
 
     .. math:: P(j \mid m, \theta) = \sum_{i \ge j} \binom{m}{i} \theta^i (1 - \theta)^{m - i}
 

@@ -193,7 +193,7 @@ def _by_autocorrelation(weight: Array) -> Array:
 def laws_of_siblings(left: Array, constant: Array, free: Array, scale: Array) -> tuple[float, Array, Array]:
     """Return how probable the values of siblings are, and the weight and the sum of squares of each law.
 
-    ``left`` and ``constant`` have a column for each way in which values may depend on each other; each makes as many
+    ``left`` and ``constant`` have a column for each dependence that values may have on each other; each makes as many
     laws as there are of `VARIANCE_DF` above 0.
     """
     from scipy.special import chdtri, gammaln
