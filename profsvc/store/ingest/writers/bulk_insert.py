@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from sqlalchemy import Text
 
 from profsvc.store.connection.sql import Connection, text
 from profsvc.store.ingest.writers.postgres_copy import copy_columns
@@ -127,18 +128,41 @@ def insert_rows(
 ) -> None:
     """Insert rows into a base table with one prepared statement; with ``known``, existing rows are skipped.
 
-    On Postgres many rows are written as columns by COPY, which cannot skip existing rows.
+    On Postgres many rows are written as columns: by COPY, or as arrays, since COPY cannot skip existing rows.
     """
-    assert all(column in metadata.tables[table].c for column in columns)
-    server = connection.dialect.name == "postgresql" and not known
+    own = metadata.tables[table].c
+    assert all(column in own for column in columns)
+    server = connection.dialect.name == "postgresql"
     places = ", ".join([PLACEHOLDERS[connection.dialect.paramstyle]] * len(columns))
-    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}){' ON CONFLICT DO NOTHING' * known}"
+    skipping = " ON CONFLICT DO NOTHING" * known
+    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}){skipping}"
     waiting = iter(rows)
     while prepared := list(islice(waiting, ROWS_PER_STATEMENT)):
-        if server and len(prepared) >= MIN_ROWS_TO_COPY:
-            copy_columns(connection, table, dict(zip(columns, map(list, zip(*prepared, strict=True)), strict=True)))
-        else:
+        if not server or len(prepared) < MIN_ROWS_TO_COPY:
             connection.exec_driver_sql(statement, prepared)
+            continue
+        given = dict(zip(columns, map(list, zip(*prepared, strict=True)), strict=True))
+        if known:
+            insert_new(connection, table, given, (columns[0],))
+        else:
+            copy_columns(connection, table, given)
+
+
+def insert_new(
+    connection: Connection, table: str, given: Mapping[str, list[Any]], returned: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    """Insert columns into a base table of Postgres as arrays; return some columns of the rows that it had not yet."""
+    arrays = ", ".join(f"%s::{_sql_type(connection, table, column)}[]" for column in given)
+    words = (
+        f"INSERT INTO {table} ({', '.join(given)}) SELECT * FROM unnest({arrays})"
+        f" ON CONFLICT DO NOTHING RETURNING {', '.join(returned)}"
+    )
+    return [tuple(row) for row in connection.exec_driver_sql(words, tuple(given.values()))]
+
+
+def _sql_type(connection: Connection, table: str, column: str) -> str:
+    kind = metadata.tables[table].c[column].type
+    return "text" if isinstance(kind, Text) else kind.compile(dialect=connection.dialect)
 
 
 def insert_row(connection: Connection, table: str, key: str, row: Mapping[str, Any]) -> int:

@@ -18,7 +18,7 @@ from profsvc.errors import InputError
 from profsvc.kernel_names import short_kernel_name
 from profsvc.store.connection.sql import Connection
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.writers.bulk_insert import PLACEHOLDERS, insert_rows, is_constant
+from profsvc.store.ingest.writers.bulk_insert import insert_new, insert_rows, is_constant
 from profsvc.store.schema.tables import metadata
 
 Ints = npt.NDArray[np.int64]
@@ -106,19 +106,27 @@ class Names(dict[tuple[str, ...], int]):
 
     def _looked_up(self, names: list[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
         reject_nul(cell for name in names for cell in name)
+        found: dict[tuple[str, ...], int] = {}
         if isinstance(self._store, Engine):
             with reading(self._store) as connection:
                 found = self._known(connection, names)
             if len(found) == len(names):
                 return found
+        derived, cells = DERIVED_COLUMNS.get(self._table, ((), lambda _: ()))
+        columns = (*self._columns, *derived)
         with writing_names(self._store) as connection:
+            if connection.dialect.name == "postgresql":
+                new = sorted(name for name in names if name not in found)
+                cells_of_new = zip(*((*name, *cells(name)) for name in new), strict=True)
+                given = dict(zip(columns, map(list, cells_of_new), strict=True))
+                stored = insert_new(connection, self._table, given, (self._id, *self._columns))
+                found |= {tuple(name): number for number, *name in stored}
+                others = [name for name in new if name not in found]  # another upload wrote them in this moment
+                return found | self._known(connection, others) if others else found
             found = self._known(connection, names)
             if new := [name for name in names if name not in found]:
-                if connection.dialect.name == "postgresql":
-                    new.sort()
-                columns, cells = DERIVED_COLUMNS.get(self._table, ((), lambda _: ()))
                 rows = [(*name, *cells(name)) for name in new]
-                insert_rows(connection, self._table, (*self._columns, *columns), rows, known=True)
+                insert_rows(connection, self._table, columns, rows, known=True)
                 found |= self._known(connection, new)
         return found
 
@@ -126,9 +134,10 @@ class Names(dict[tuple[str, ...], int]):
         columns = ", ".join(self._columns)
         first = tuple(dict.fromkeys(name[0] for name in names))
         # The driver takes the names as they are: to make a statement of them takes longer than to find them.
-        places = ", ".join([PLACEHOLDERS[connection.dialect.paramstyle]] * len(first))
-        query = f"SELECT {self._id}, {columns} FROM {self._table} WHERE {self._columns[0]} IN ({places})"
-        rows = connection.exec_driver_sql(query, first)
+        server = connection.dialect.name == "postgresql"
+        among = "= ANY(%s)" if server else f"IN ({', '.join('?' * len(first))})"
+        query = f"SELECT {self._id}, {columns} FROM {self._table} WHERE {self._columns[0]} {among}"
+        rows = connection.exec_driver_sql(query, ([*first],) if server else first)
         found = {tuple(name): number for number, *name in rows}
         return {name: found[name] for name in names if name in found}
 

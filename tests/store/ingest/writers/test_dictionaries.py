@@ -26,3 +26,19 @@ def test_a_combination_keeps_its_number_whatever_is_cached(engine: Engine, monke
             for row, number in zip(rows_of, found.tolist(), strict=True):
                 assert numbers.setdefault(row, number) == number
     assert len(set(numbers.values())) == len(numbers) > 100
+
+
+def test_a_name_that_another_upload_writes_in_the_same_moment_keeps_its_number(engine: Engine, monkeypatch) -> None:
+    other = Names(engine, "texts").numbers([("b",)])
+    late = Names(engine, "texts")
+    known, asked = late._known, []
+
+    def first_too_early(connection, names):
+        asked.append(names)
+        return known(connection, names) if len(asked) > 1 else {}
+
+    monkeypatch.setattr(late, "_known", first_too_early)
+    found = late.numbers([("c",), ("b",), ("a",)])
+    assert found[1:2] == other
+    assert Names(engine, "texts").numbers([("c",), ("b",), ("a",)]) == found
+    assert len(set(found)) == 3
