@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -66,7 +67,7 @@ class ParsedBlock(NamedTuple):
 def parse_ahead(
     blocks: Iterator[B], plan_of: Callable[[], Any], parse: Callable[[B, Any], T | None]
 ) -> Iterator[ParsedBlock]:
-    """Yield the blocks in order, while threads parse the following blocks as if the table continued.
+    """Yield the blocks in order, while threads read and parse the following blocks as if the table continued.
 
     The plan of a block is computed before the previous blocks are stored, so it may be outdated. A block without a plan
     is yielded at once, because its lines may give the next block a plan.
@@ -75,9 +76,12 @@ def parse_ahead(
     def result(block: B, plan: Any, future: Future[T | None] | None) -> ParsedBlock:
         return ParsedBlock(block, plan, None if future is None else future.result())
 
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(THREADS) as pool:
         waiting: deque[tuple[B, Any, Future[T | None] | None]] = deque()
-        for block in blocks:
+        fetch = partial(next, blocks, None)
+        coming = reader.submit(fetch)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(fetch)
             plan = plan_of()
             waiting.append((block, plan, None if plan is None else pool.submit(parse, block, plan)))
             while len(waiting) > (THREADS if plan is not None else 0):

@@ -30,15 +30,19 @@ Progress = Callable[[int], None]
 
 
 class IncomingFile:
-    """A file of ``size`` bytes; the first request for a block or the hash also hashes all earlier bytes."""
+    """A file of ``size`` bytes; the first request for a block or the hash also hashes all earlier bytes.
+
+    Hash and checksums are computed on a thread of their own, at most a few chunks behind.
+    """
 
     def __init__(self, file: IO[bytes], start: int, size: int, pool: ThreadPoolExecutor, progress: Progress | None):
-        """Begin before the first byte; ``pool`` computes the hash in parallel with the reader."""
+        """Begin before the first byte; ``pool`` has a single thread, which sums up the bytes beside the reader."""
         self.file, self.start, self.size = file, start, size
         self._turn = threading.Lock()
         self._pool, self._progress = pool, progress
         self._digest = hashlib.sha256()
         self._hashing: deque[Future[None]] = deque()
+        self._blocks = 0  # as far as the bytes were read, of which `_sums` may still lack the last
         self._sums = array("L")
         self._fresh: tuple[int, bytes] = (0, b"")  # the chunk that was hashed last, and its first block
 
@@ -46,23 +50,29 @@ class IncomingFile:
     def sha256(self) -> str:
         """Return the hash of all bytes."""
         with self._turn:
-            while len(self._sums) * BLOCK_BYTES < self.size:
+            while self._blocks * BLOCK_BYTES < self.size:
                 self._hash_next()
-            while self._hashing:
-                self._hashing.popleft().result()
+            self._finish_sums(0)
         return self._digest.hexdigest()
 
     def _hash_next(self) -> None:
-        """Read the next chunk; another thread computes the hash, at most a few chunks behind."""
-        number = len(self._sums)
-        piece = self._read(number, BLOCKS_PER_READ)
-        self._hashing.append(self._pool.submit(self._digest.update, piece))
-        self._sums.extend(_checksums(piece))
-        self._fresh = number, piece
-        if len(self._hashing) > MAX_UNHASHED_PIECES:
-            self._hashing.popleft().result()
+        """Read the next chunk, and have it summed up."""
+        piece = self._read(self._blocks, BLOCKS_PER_READ)
+        self._hashing.append(self._pool.submit(self._sum_up, piece))
+        self._fresh = self._blocks, piece
+        self._blocks += -(-len(piece) // BLOCK_BYTES)
+        self._finish_sums(MAX_UNHASHED_PIECES)
         if self._progress:
             self._progress(len(piece))
+
+    def _sum_up(self, piece: bytes) -> None:
+        self._digest.update(piece)
+        self._sums.extend(_checksums(piece))
+
+    def _finish_sums(self, most: int) -> None:
+        """Wait until at most so many chunks are not summed up."""
+        while len(self._hashing) > most:
+            self._hashing.popleft().result()
 
     def _read(self, number: int, count: int) -> bytes:
         """Read blocks; raise `InputError` if the file ends before they do."""
@@ -76,15 +86,39 @@ class IncomingFile:
     def block(self, number: int) -> bytes | memoryview:
         """Return a block of the bytes; raise `InputError` if it differs from the hashed bytes."""
         with self._turn:
-            while number >= len(self._sums):
+            while number >= self._blocks:
                 self._hash_next()
             first, piece = self._fresh
             if 0 <= (number - first) * BLOCK_BYTES < len(piece):
                 return memoryview(piece)[(number - first) * BLOCK_BYTES : (number - first + 1) * BLOCK_BYTES]
-            data = self._read(number, 1)
-        if zlib.crc32(data) != self._sums[number]:
-            raise _changed(number)
+            data, known = self._read(number, 1), self._sum_of(number)
+        _require_same(data, known, number)
         return data
+
+    def block_into(self, number: int, target: memoryview) -> int:
+        """Read a block to the beginning of a buffer; return its size, 0 if it is to be taken from `block`.
+
+        So a block that was hashed before is not copied.
+        """
+        size = min(BLOCK_BYTES, self.size - number * BLOCK_BYTES)
+        with self._turn:
+            if number >= self._fresh[0] or size > len(target):
+                return 0
+            self.file.seek(self.start + number * BLOCK_BYTES)
+            try:
+                read = cast("io.FileIO", self.file).readinto(target[:size])
+            except OSError as error:
+                raise _unreadable(error) from None
+            if read != size:
+                raise _changed(number)
+            known = self._sum_of(number)
+        _require_same(target[:size], known, number)
+        return size
+
+    def _sum_of(self, number: int) -> int:
+        if number >= len(self._sums):
+            self._finish_sums(0)
+        return self._sums[number]
 
     def blocks(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes from the first to the last."""
@@ -121,12 +155,15 @@ class _CheckedStream(io.RawIOBase):
         done = 0
         while done < wanted:
             number, skipped = divmod(self._place, BLOCK_BYTES)
-            if self._last[0] != number:
-                self._last = (number, self._arrival.block(number))
-            piece = memoryview(self._last[1])[skipped : skipped + wanted - done]
-            target[done : done + len(piece)] = piece
-            done += len(piece)
-            self._place += len(piece)
+            size = 0 if skipped else self._arrival.block_into(number, target[done:wanted])
+            if not size:
+                if self._last[0] != number:
+                    self._last = (number, self._arrival.block(number))
+                piece = memoryview(self._last[1])[skipped : skipped + wanted - done]
+                size = len(piece)
+                target[done : done + size] = piece
+            done += size
+            self._place += size
         return done
 
 
@@ -161,6 +198,11 @@ def _changed(number: int) -> InputError:
     )
 
 
+def _require_same(block: bytes | memoryview, known: int, number: int) -> None:
+    if zlib.crc32(block) != known:
+        raise _changed(number)
+
+
 def write_chunk(chunk: bytes | bytearray, file: IO[bytes]) -> int:
     """Write a chunk to a file; raise `ServiceError` if the disk refuses it."""
     try:
@@ -185,7 +227,11 @@ def _read_piece(source: IO[bytes], size: int) -> bytes:
     try:
         return source.read(size)
     except OSError as error:
-        raise InputError(f"reading the file failed: {error.strerror or error}; nothing was stored") from None
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: OSError) -> InputError:
+    return InputError(f"reading the file failed: {error.strerror or error}; nothing was stored")
 
 
 def _checksums(chunk: bytes) -> list[int]:
