@@ -14,7 +14,7 @@ from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading
 from profsvc.store.maintenance import backfill, migrations
 from tests.conftest import DEMO, ROOT
-from tests.store.conftest import COUNTERS
+from tests.store.conftest import COUNTERS, Filled
 from tests.store.maintenance.test_backfill import lower
 
 FILES = {
@@ -31,11 +31,13 @@ QUERIES = {
 
 
 @pytest.fixture
-def filled(engine: Engine) -> Engine:
-    for name, path in FILES.items():
-        with path.open("rb") as stream:
-            pipeline.ingest(engine, stream, path.name, store.RunInfo(name=name))
-    return engine
+def full(engine: Engine, filled: Filled) -> Engine:
+    def fill() -> None:
+        for name, path in FILES.items():
+            with path.open("rb") as stream:
+                pipeline.ingest(engine, stream, path.name, store.RunInfo(name=name))
+
+    return filled(fill)
 
 
 def part(rows: list[list[str]]) -> io.BytesIO:
@@ -74,34 +76,34 @@ def of_views(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def test_totals_are_those_of_the_launches(filled: Engine) -> None:
-    found = totals(filled)
+def test_totals_are_those_of_the_launches(full: Engine) -> None:
+    found = totals(full)
     assert {row[0] for row in found["causes"]} == {1, 2}
     assert len(found["causes"]) > 100
     assert len(found["criteria"]) > 100
-    assert found == of_views(filled)
+    assert found == of_views(full)
 
 
-def test_totals_follow_the_files_of_a_run(filled: Engine) -> None:
+def test_totals_follow_the_files_of_a_run(full: Engine) -> None:
     rows = list(csv.reader(io.StringIO(gzip.decompress(DEMO.read_bytes()).decode())))
     head, body = rows[:2], rows[2:]
     parts = [
-        pipeline.ingest(filled, part(head + some), f"{number}.csv", store.RunInfo(name="parts"))
+        pipeline.ingest(full, part(head + some), f"{number}.csv", store.RunInfo(name="parts"))
         for number, some in enumerate((body[:20], body[20:]))
     ]
-    with_both = totals(filled)
-    assert with_both == of_views(filled)
-    store.delete_upload(filled, int(parts[1].upload_id or 0), partial(pipeline.analyze, filled))
-    found = totals(filled)
-    assert found == of_views(filled)
+    with_both = totals(full)
+    assert with_both == of_views(full)
+    store.delete_upload(full, int(parts[1].upload_id or 0), partial(pipeline.analyze, full))
+    found = totals(full)
+    assert found == of_views(full)
     assert 100 < len(found["causes"]) < len(with_both["causes"])
-    store.delete_run(filled, store.find_run(filled, "demo"))
-    assert {row[0] for row in totals(filled)["causes"]} == {2, int(parts[0].run_id or 0)}
+    store.delete_run(full, store.find_run(full, "demo"))
+    assert {row[0] for row in totals(full)["causes"]} == {2, int(parts[0].run_id or 0)}
 
 
-def test_stored_runs_are_filled_in(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_runs_are_full_in(full: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backfill, "ROWS_AT_ONCE", 4)
-    wanted = totals(filled)
-    lower(filled, "0035")
-    migrations.upgrade(filled, COUNTERS)
-    assert totals(filled) == wanted
+    wanted = totals(full)
+    lower(full, "0035")
+    migrations.upgrade(full, COUNTERS)
+    assert totals(full) == wanted
