@@ -21,10 +21,10 @@ def without_analysis() -> Iterator[None]:
 
 
 def ingest_all(
-    engine: Engine, files: Iterable[tuple[bytes, str]], run: store.RunInfo, *how: pipeline.ReadOptions, **more: Any
+    engine: Engine, contents: Iterable[tuple[bytes, str]], run: store.RunInfo, *how: pipeline.ReadOptions, **more: Any
 ) -> pipeline.ImportResult:
     """Upload files of one run in their order; the last one has the run analysed, with all of them."""
-    *others, last = files
+    *others, last = contents
     with without_analysis():
         for content, name in others:
             pipeline.ingest(engine, io.BytesIO(content), name, run, *how, **more)

@@ -1,7 +1,6 @@
 """A service with something on every page, and a browser that tolerates nothing: no error, no failed request, no other
 host."""
 
-import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,13 +12,14 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.store.connection.transactions import writing
 from profsvc.web.http.state import AppState
 from tests import nights
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches
 from tests.store.queries.kernels import test_means as test_kernel_metrics
 from tests.store.queries.told import raw
+from tests.uploads import ingest_all
 from tests.views import thermocouple_logs
 from tests.web.conftest import ROOT, Service, running
 
@@ -57,27 +57,24 @@ class Shown(NamedTuple):
 def _fill(engine: Any) -> None:
     """Add NVIDIA's own estimates to the profile, and a run with a power log."""
     files = store.blob_store_of(engine, free_bytes=1)
-    details = ROOT / "fixtures" / "ncu_details" / "h200_three_launches.csv.gz"
-    for path, run in (
-        (details, store.RunInfo(name="h200", project="demo", commit_id="4268209c", tags={"branch": "main"})),
-        (HELD_OUT / "power_marks.csv", store.RunInfo(name="board", project="demo", device="NVIDIA H200")),
-        (HELD_OUT / "power_smi.csv.gz", store.RunInfo(name="board", project="demo", device="NVIDIA H200")),
-        (ROOT / "fixtures" / "characterization" / "rejects.csv", store.RunInfo(name="measured", project="demo")),
-        (ROOT / "fixtures" / "characterization" / "plain.csv", store.RunInfo(name="measured", project="demo")),
-        (ROOT / "fixtures" / "nsys_stats" / "several_reports.csv", store.RunInfo(name="traced", project="demo")),
-        (ROOT / "fixtures" / "nvprof" / "gpu_trace.csv", store.RunInfo(name="traced", project="demo")),
-        (ROOT / "fixtures" / "memory_trace" / "plain.csv", store.RunInfo(name="traced", project="demo")),
+    fixtures, board = ROOT / "fixtures", {"device": "NVIDIA H200"}
+    h200 = {"commit_id": "4268209c", "tags": {"branch": "main"}}
+    for run, more, names in (
+        ("h200", h200, ("ncu_details/h200_three_launches.csv.gz",)),
+        ("board", board, ("held_out/power_marks.csv", "held_out/power_smi.csv.gz")),
+        ("measured", {}, ("characterization/rejects.csv", "characterization/plain.csv")),
+        ("traced", {}, ("nsys_stats/several_reports.csv", "nvprof/gpu_trace.csv", "memory_trace/plain.csv")),
     ):
-        with path.open("rb") as stream:
-            pipeline.ingest(engine, stream, path.name, run, files=files)
+        contents = [((fixtures / name).read_bytes(), Path(name).name) for name in names]
+        ingest_all(engine, contents, store.RunInfo(name=run, project="demo", **more), files=files)
 
 
 def _fill_more(engine: Any) -> None:
     """Add kernels that are known by means, thermocouples on a die, and a profile with its source."""
     test_kernel_metrics.stored(engine, test_kernel_metrics.METRICS, test_kernel_metrics.TRACE)
     thermocouple_logs.fill(engine, "spacer", thermocouple_logs.log(thermocouple_logs.field()))
-    for name, file in (("raw.csv", raw(launches(REDUCE, SAXPY))), ("source.csv", both(REDUCE, SAXPY))):
-        pipeline.ingest(engine, io.BytesIO(file.encode()), name, store.RunInfo(name="sourced", project="demo"))
+    pages = (raw(launches(REDUCE, SAXPY)).encode(), "raw.csv"), (both(REDUCE, SAXPY).encode(), "source.csv")
+    ingest_all(engine, pages, store.RunInfo(name="sourced", project="demo"))
 
 
 def fill_nights(engine: Any) -> dict[str, int]:
