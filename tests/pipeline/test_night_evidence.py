@@ -38,10 +38,13 @@ def put(
     tags: dict | None = None,
     commit: str | None = None,
     clock: float | None = None,
+    host: str | None = None,
     **how: object,
 ) -> dict:
     at = f"2026-03-{night + 1:02}T02:00:00Z"
-    run = store.RunInfo(name=f"night {night}", project="lab", started_at=at, at=at, tags=tags or {}, commit_id=commit)
+    run = store.RunInfo(
+        name=f"night {night}", project="lab", started_at=at, at=at, tags=tags or {}, commit_id=commit, host=host
+    )
     files = [(trace(night, *kernels, **how), "trace.csv")]
     if clock:
         lines = [f"{at[:10].replace('-', '/')} 02:00:0{n}.000, 300.0 W, 50, {clock / 1e6:.0f} MHz" for n in range(8)]
@@ -187,6 +190,26 @@ def test_kernels_that_slow_down_together_are_one_change(season):
     assert [event["kind"] for event in made["events"]] == ["together"]
     assert "6 of 6 kernels slower by" in made["events"][0]["text"]
     assert made["one_line"].startswith("1 change of all kernels in 1 run; ")
+
+
+@without_clock
+def test_a_kernel_that_slows_down_far_more_than_all_others_is_a_regression_beside_them(season):
+    made = season(dict.fromkeys(KERNELS, 1.05) | {KERNELS[2]: 1.18})
+    (event,) = made["events"]
+    assert event["text"].startswith("5 of 6 kernels slower by 5")
+    assert made["one_line"].startswith("1 change of all kernels, 1 regression in 1 run; worst: kernel2 duration +1")
+    assert " % since c0000001, beyond the change of all kernels" in made["one_line"]
+
+
+def test_a_suspicion_says_what_else_is_new_on_each_of_its_nights(engine):
+    tags = {"compiler": "nvcc 12.8"}
+    put(engine, QUIET, {}, tags=tags, commit="a" * 7, host="node1")
+    made = [put(engine, QUIET + n, {"ns": 112_000}, tags=tags, commit="b" * 7, host="node2") for n in (1, 2)]
+    for document in made:
+        (asked,) = document["reruns"]
+        assert (asked["cause"], asked["build_before"]) == ("host node1 to node2", "a" * 7)
+        assert " % (host node1 to node2; and the commit: bbbbbbb)" in document["one_line"]
+        assert "changed with it: host node1 to node2" in forms.in_form(document, "junit")
 
 
 @without_clock

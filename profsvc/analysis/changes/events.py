@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 Row = Mapping[str, Any]
 Event = dict[str, Any]
 CLOCK, TOGETHER, SHIFT, KERNEL = "clock", "together", "shift", "kernel"
@@ -15,6 +17,8 @@ SETTINGS = (
     "driver_version",
     "vbios_version",
     "cuda_version",
+    "ecc",
+    "mig",
     "power_limit_w",
     "throttled",
     "compiler",
@@ -24,6 +28,8 @@ TAG = "tag:"
 MARK_NUMBERS = re.compile(r"(, \d+ SMs?)?( \(\d+\))?$")
 """What follows the name of a load where it is marked several times, or with its busy SMs."""
 MIN_TOGETHER, MIN_SHARE = 3, 0.5
+FAR, FAR_RATIO = 3.0, 2.0
+"""Beyond so many distances of the quartiles, and so many times the median, a change is not part of a common one."""
 MAX_SHIFT_REST = 0.2
 """Share of the larger change of time that may be left over where time moved from one kernel to another."""
 
@@ -98,11 +104,25 @@ def _together(found: Sequence[Row], free: Sequence[int], of: int, totals: Any) -
     events = []
     for sign in (1, -1):
         members = [place for place in _durations(found, free) if sign * _change(found[place]) > 0]
+        members = _without_far(found, members)
         if len(members) >= max(MIN_TOGETHER, MIN_SHARE * of):
             told = found[members[0]]["differences"]
             first = [one for one in told if one["fact"] in SETTINGS or str(one["fact"]).startswith(TAG)]
             events.append(_event(TOGETHER, found, members, of, settings=first))
     return events
+
+
+def _without_far(found: Sequence[Row], members: Sequence[int]) -> list[int]:
+    """Return the members that did not change far more than the others: those have a reason of their own.
+
+    Far is beyond the outer fence of Tukey, three times the distance of the quartiles, and twice the median.
+    """
+    if len(members) < MIN_TOGETHER:
+        return list(members)
+    changes = [abs(_change(found[place])) for place in members]
+    quarter, half, three = np.quantile(changes, [0.25, 0.5, 0.75])
+    fence = max(three + FAR * (three - quarter), FAR_RATIO * half)
+    return [place for place, change in zip(members, changes, strict=True) if change <= fence]
 
 
 def _shifted(

@@ -27,6 +27,14 @@ NO_HEADER = "the log has no header, so the quantity of the column is unknown"
 POWER_BY_DECIMALS = "the log has no header: power recognized by its two decimals; draw, average or instant is unknown"
 # Of --query-compute-apps and --query-accounted-apps.
 _PROCESS = {"pid", "process_name", "used_gpu_memory", "used_memory", "max_memory_usage"}
+SETTINGS = {
+    "driver_version": "driver_version",
+    "vbios_version": "vbios_version",
+    "ecc.mode.current": "ecc",
+    "mig.mode.current": "mig",
+}
+"""Properties of the first row -> facts of the file."""
+NOT_TOLD = {"N/A", "Not Supported", "Unknown Error"}
 # Properties that columns of any log may be named after.
 COMMON_NAMES = {"timestamp", "time", "index", "name", "count", "serial", "uuid"}
 _POWER = re.compile(r"[0-9]+\.[0-9]{2}")
@@ -172,10 +180,23 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a log; its first rows show whether GPUs without an index take turns."""
     with Text(stream) as text:
         reader = _Reader(bursts_of(_first_stamps(text)))
+        reader.log.facts |= _settings(text)
         for block, columns, part in parse_ahead(text.blocks(BLOCK_BYTES), reader.plain_columns, parse):
             tried = columns is not None and columns is reader.plain_columns()
             yield from reader.read_block(bytes(block), part if tried else None, tried)
         yield from reader.last(text.encoding)
+
+
+def _settings(text: Text, lines: int = 1000) -> dict[str, str]:
+    """Return the driver and the settings of the board in the first row below a header."""
+    names: list[str] = []
+    for _, line in zip(range(lines), text.lines(), strict=False):
+        if header := header_of(line):
+            names = [name.split(" [")[0] for name in header]
+        elif names and len(cells := _split(line)) == len(names):
+            told = {SETTINGS[name]: cell.strip() for name, cell in zip(names, cells, strict=True) if name in SETTINGS}
+            return {fact: cell for fact, cell in told.items() if cell and cell.strip("[]") not in NOT_TOLD}
+    return {}
 
 
 def _first_stamps(text: Text, rows: int = 20_000) -> np.ndarray | None:

@@ -76,7 +76,7 @@ def document(
     moved = {move["finding_id"]: move for move in verdict.moves}
     known = {int(row["finding_id"]): _known_finding(dict(row), names, verdict.seen) for row in looked.known}
     still = [row for key, row in known.items() if row["state"] in OPEN_STATES and key not in moved]
-    reruns = sorted((row | {"command": _rerun_command(row)} for row in verdict.reruns), key=_rerun_severity)
+    reruns = sorted((_suspicion_details(row, builds) for row in verdict.reruns), key=_rerun_severity)
     partial = [row for row in looked.uploads if row["status"] == "partial"]
     made: Row = {
         "report_id": report_id,
@@ -269,6 +269,13 @@ def _evidence_lines(row: Row, least: specs.SmallestChange, commits: Sequence[Any
 def _compare(row: Mapping[str, Any]) -> str:
     power = " --power" if row["kind"] in POWER_KINDS else ""
     return f"profsvc compare {row['run_before_id']} {row['run_id']}{power}"
+
+
+def _suspicion_details(row: Row, builds: Mapping[int, Any]) -> Row:
+    """Return a suspected change with what its run has that those before do not, and the command to continue with."""
+    told = list(row.get("differences", ()))
+    commits = {"build_before": builds.get(row.get("run_before_id", -1)), "build": builds.get(row["run_id"])}
+    return row | commits | {"differences": told, "cause": cause_line(told), "command": _rerun_command(row)}
 
 
 def _rerun_command(row: Mapping[str, Any]) -> str:

@@ -78,6 +78,24 @@ def finding_differences(
     return explained + [dict(row) | {"differences": []} for row in found[MAX_EXPLAINED:]], events
 
 
+def suspicion_differences(engine: "Engine", reruns: Sequence[Mapping[str, Any]], points: pd.DataFrame) -> list[Row]:
+    """Return suspected changes with the last run at the expected value, and what else differs from the runs before."""
+    rows = []
+    for row in reruns[:MAX_EXPLAINED]:
+        own = points[points["series"] == row["series"]]
+        before = own[: list(own["run_id"]).index(row["run_id"])]
+        near = before[(before["value"] - row["expected"]).abs() < (before["value"] - row["value"]).abs()]
+        last = int(near["run_id"].iloc[-1]) if len(near) else None
+        rows.append({**row, "before": row["expected"], "after": row["value"], "run_before_id": last})
+    told, _ = finding_differences(engine, rows, points, {})
+    names = "run_before_id", "differences"
+    kept = [{name: row[name] for name in names} for row in told]
+    for row in kept:
+        row["differences"] = [one for one in row["differences"] if one["part"] != "event"]
+    kept += [{"run_before_id": None, "differences": []} for _ in reruns[MAX_EXPLAINED:]]
+    return [dict(row) | own for row, own in zip(reruns, kept, strict=True)]
+
+
 def _membership(event: Row, found: Sequence[Row]) -> list[Row]:
     """Return the row of `finding_differences` that says which event a finding is part of."""
     row = dict.fromkeys(("kernel", "before", "after", "before_text", "change"))

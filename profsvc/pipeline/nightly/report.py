@@ -17,7 +17,7 @@ from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
 from profsvc.analysis.changes.series import of_older_analysis, run_points, to_series
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly.document import NightScope, document, history, severity
-from profsvc.pipeline.nightly.evidence import finding_differences
+from profsvc.pipeline.nightly.evidence import finding_differences, suspicion_differences
 from profsvc.pipeline.nightly.kernels import kernel_changes
 from profsvc.pipeline.nightly.origins import with_costs, with_origins
 from profsvc.pipeline.nightly.period import ReportPeriod, report_period
@@ -74,7 +74,8 @@ def report_of_night(
     verdict = verdict._replace(found=sorted(found, key=severity))
     looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS]))
     found, events = finding_differences(engine, verdict.found, looked.points, looked.causes)
-    verdict, looked = verdict._replace(found=found), looked._replace(events=events)
+    suspected = suspicion_differences(engine, verdict.reruns, looked.points)
+    verdict, looked = verdict._replace(found=found, reruns=suspected), looked._replace(events=events)
     compose = partial(document, span, project, before, looked, verdict)
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))

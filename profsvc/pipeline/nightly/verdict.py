@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profsvc import specs
-from profsvc.analysis.changes.events import KERNEL
+from profsvc.analysis.changes.events import CLOCK, KERNEL, TOGETHER
 from profsvc.analysis.changes.nightly import OPEN_STATES
 from profsvc.reports.nightly.content import amount, short
 from profsvc.reports.nightly.events import event_count, kernel_counts
@@ -12,6 +12,8 @@ from profsvc.reports.nightly.open_findings import open_words
 from profsvc.reports.rows import visible
 
 Row = dict[str, Any]
+CONDITIONS = ("clock", "temperature")
+COMMON = {CLOCK: "change of the clock", TOGETHER: "change of all kernels"}
 
 
 def one_line(made: Mapping[str, Any]) -> str:
@@ -31,7 +33,11 @@ def one_line(made: Mapping[str, Any]) -> str:
         words = [f"nothing new: no runs{since}"]
     elif sure or suspected:
         several = len({row["device"] for row in made["runs"]}) > 1
-        worst = f"; worst: {headline(alone[0], device=several)}{since_text(alone[0])}" if alone else ""
+        worst = (
+            f"; worst: {headline(alone[0], device=several)}{since_text(alone[0], _common(alone[0], made))}"
+            if alone
+            else ""
+        )
         worst = worst or (f"; {events[0]['text']}" if events else "")
         worst = worst if sure else f": {_suspicion(made['reruns'][0], device=several)}"
         lead = "" if sure else "nothing certain: "
@@ -61,10 +67,25 @@ def _events_of(made: Mapping[str, Any]) -> tuple[list[Row], list[Row]]:
     return [event for event in events if event["kind"] != KERNEL], alone
 
 
-def since_text(row: Row) -> str:
-    """Return the first commit of a change and what changed with it."""
+def _common(row: Row, made: Mapping[str, Any]) -> str:
+    """Return what all kernels of the first run of a finding changed by, where the finding stands beside that."""
+    for event in made.get("events", []):
+        first = made["findings"][event["members"][0]]
+        if event["kind"] in COMMON and all(row[name] == first[name] for name in ("project", "device", "run_id")):
+            return COMMON[event["kind"]]
+    return ""
+
+
+def since_text(row: Row, common: str = "") -> str:
+    """Return the first commit of a change and what changed with it.
+
+    Where a clock or driver changed too the commit comes last, unless that is a ``common`` change beside this one.
+    """
     build = visible(str(row["build"]))[:12] if row.get("build") else ""
-    if context_changed(row) and row.get("build_before") not in (None, row.get("build")):
+    changed = row.get("build_before") not in (None, row.get("build"))
+    if common and row["kind"] == "duration":
+        return f" since {build}, beyond the {common}" if changed else f", beyond the {common}"
+    if context_changed(row) and changed:
         return f" ({row['cause']}; and the commit: {build})"
     since = f" since {build}" if build else ""
     return since + (f" ({row['cause']})" if row.get("cause") else "")
@@ -82,10 +103,12 @@ def _by_direction(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
 
 def _suspicion(row: Row, *, device: bool) -> str:
     before, after = row["expected"], row["value"]
-    return headline(
+    said = headline(
         row | {"before": before, "after": after, "change": (after - before) / abs(before) if before else None},
         device=device,
     )
+    own = row["kind"] in CONDITIONS  # a clock explains itself
+    return said + (since_text(row) if context_changed(row) and not own else "")
 
 
 def _several(count: int, what: str) -> str:

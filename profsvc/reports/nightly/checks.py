@@ -63,14 +63,15 @@ def checks(document: Row) -> Iterator[Check]:
         own = set(group["findings"])
         rows = [row for row in document["open"] if row["finding_id"] in own]
         numbers = ", ".join(f"#{number}" for number in group["findings"][:MAX_NUMBERS])
-        more = len(group["findings"]) - MAX_NUMBERS
-        numbers += f" and {more} more" if more > 0 else ""
+        rest = len(group["findings"]) - MAX_NUMBERS
+        numbers += f" and {rest} more" if rest > 0 else ""
         since = f"open since {str(group['since'])[:10]}: {numbers}"
         level = WARNING if group["regressions"] else NOTICE
         yield Check(level, OPEN, f"still open since {began(group)}", group["text"], [since], rows, UNCHANGED)
     for row in document["reruns"]:
+        more = [f"changed with it: {row['cause']}"] if row.get("cause") else []
         said = f"suspected, not significant yet: {percent(row, 'expected', 'value')}; run it again"
-        yield Check(WARNING, SUSPECTED, named(row), said, [str(row["command"])], [row], NEW)
+        yield Check(WARNING, SUSPECTED, named(row), said, [*more, str(row["command"])], [row], NEW)
 
 
 def _event_level(event: Row) -> str:

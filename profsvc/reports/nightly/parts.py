@@ -98,13 +98,13 @@ def _reruns(document: Row) -> Part:
     rows = [
         (
             named(row), amount(row["expected"], row["unit"]), amount(row["value"], row["unit"]),
-            percent(row, "expected", "value"), cell(row["p"]), short(row["run"]),
+            percent(row, "expected", "value"), cell(row["p"]), short(row["run"]), str(row.get("cause") or ""),
         )
         for row in document["reruns"][:MAX_ROWS]
     ]  # fmt: skip
     words = ["not significant yet: two or three more runs distinguish a change from an outlier"] if rows else []
     words += list(dict.fromkeys(visible(str(row["command"])) for row in document["reruns"][:MAX_DETAILS]))
-    heads = ("subject", "expected", "latest", "change", "p", "run")
+    heads = ("subject", "expected", "latest", "change", "p", "run", "changed with it")
     return Part("Re-runs requested", heads, rows, words + _more(document["reruns"], MAX_ROWS, "series"))
 
 

@@ -18,7 +18,7 @@ TAG_FACTS = (BINARY_TAG, COMPILER_TAG)
 """Tags that are facts under their own names."""
 FILE_FACTS = {
     "driver_version": "driver_version", "driver": "driver_version", "vbios_version": "vbios_version",
-    "cuda_version": "cuda_version",
+    "cuda_version": "cuda_version", "ecc": "ecc", "mig": "mig",
 }  # fmt: skip
 """Facts that files state -> their names here."""
 _NAMES = [f"{what}_{axis}" for what in DIMENSIONS for axis in "xyz"] + list(PLAIN)
