@@ -69,6 +69,11 @@ def _parse(text: bytes, is_ascii: bool, times: Times, base: int, devices: Device
             if not size:
                 raise
             break
+        if not size:
+            # Times that these are not for are found before the rest is parsed.
+            for collected in values:
+                if collected["ts"]:
+                    times.starts(collected["ts"])
         size = piece.size
         starts.append(piece.starts)
         stops.append(piece.stops)
@@ -89,7 +94,8 @@ def _collect(events: list[Any], numbers: "_TableNumbers", values: "list[Values]"
     readers = list(TABLE_READERS.values())
     phases, categories = [event.ph for event in events], [event.cat for event in events]
     if phases.count("X") < len(phases):
-        require_plain(not any(_names_process_of_others(event) for event in events if event.ph == "M"))
+        if "M" in phases:
+            require_plain(not any(_names_process_of_others(event) for event in events if event.ph == "M"))
         categories = [category if phase == "X" else None for phase, category in zip(phases, categories, strict=True)]
     tables = array("b", map(numbers.__getitem__, categories))
     for number, collected in enumerate(values):
