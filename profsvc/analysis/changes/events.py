@@ -21,6 +21,8 @@ SETTINGS = (
     "mig",
     "power_limit_w",
     "throttled",
+    "temperature_c",
+    "log_utilization",
     "compiler",
 )
 """Facts that may move every kernel of a run, as may its tags."""
