@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 
 from tests.benchmarks.causes import EXCLUDED, FOLDERS, NO_FLAW, cases, stored, vendor_speedup
 
-SETS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+SETS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh")
 PREDICTIONS = {
     "potential": "potential",
     "as_published": "as published",

@@ -123,6 +123,15 @@ NOT_LEADING = {
     "eighth": {"packets", "rumours_2", "spoken"},
     "ninth": {"car_parks", "rowers"},
     "tenth": {"auroras_2", "minhash"},
+    "eleventh": {
+        "byte_layers",
+        "class_weights",
+        "cooling_plate",
+        "epochs",
+        "lbm_moments",
+        "matched_texts",
+        "rows_of_eight",
+    },
 }
 
 
@@ -136,10 +145,11 @@ NOT_LEADING = {
         ("eighth", 52),
         ("ninth", 59),
         ("tenth", 61),
+        ("eleventh", 56),
     ],
 )
 def test_the_flawed_line_leads_in_most_kernels_of_the_later_sets(engine: Engine, name: str, labelled: int) -> None:
-    """All but the eighth, the ninth and the tenth were in sight when the view was designed.
+    """All but the eighth and those after it were in sight when the view was designed.
 
     Before, unseen, 38 of the 50 of the seventh led.
     """
