@@ -26,7 +26,7 @@ ENDS = sorted({min(INSTALLED), max(INSTALLED)} - {postgres.packaged()}) if INSTA
 @pytest.mark.skipif(not ENDS, reason="no other server lies in /usr/lib/postgresql: apt-get install postgresql-15")
 @pytest.mark.parametrize("version", ENDS)
 def test_the_store_works_on(version: int) -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "postgresql", "--tb=short"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "postgresql or on_both", "--tb=short"]
     command += [str(HERE / f"{module}.py") for module in MODULES]
     with postgres.installed_server(INSTALLED[version]) as url:
         environment = os.environ | {"PROFSVC_TEST_POSTGRES": url}
