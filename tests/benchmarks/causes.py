@@ -98,6 +98,8 @@ def main(arguments: Sequence[str]) -> dict[str, float]:
     """Print the tables of the named set, or of its named parts; return how often each answer was right."""
     named, parts = (arguments[0], arguments[1:]) if arguments and arguments[0] not in PARTS else ("first", arguments)
     folder = FOLDERS.get(named, Path(named))
+    if not (folder / FILES[0]).exists():
+        raise SystemExit(f"{named!r} is neither a set ({', '.join(FOLDERS)}) nor a folder with {FILES[0]}")
     counters, bounds, rules = stored(folder)
     potentials = pd.DataFrame(bounds)[["duration_ns", "ideal_ns", "ideal_bound"]]
     table = launch_causes(counters, peaks(counters, specs.figures(*DEVICE))[0], potentials)
