@@ -9,6 +9,7 @@ import pytest
 
 from profsvc import store
 from tests.web.conftest import running
+from tests.web.pages.axe_rules import BY_COLOUR_AND_WIDTH, CONTRAST, KEEP_TWO_OF_A_KIND, axe_violations
 from tests.web.pages.conftest import SHOTS, window
 from tests.web.pages.walked import WALKED
 
@@ -53,56 +54,6 @@ AUDIT = """() => {
 }"""
 
 
-# The rules of axe that a page breaks: name, number of places and the first of them.
-AXE = """async ([options, contrast]) => {
-  const run = (place, options) => axe.run(place, {...options, resultTypes: ["violations"]});
-  const found = [
-    await run(document, options),
-    await run({include: [document], exclude: (LOOK_ALIKE)()}, {runOnly: [contrast]}),
-  ];
-  return found.flatMap((one) => one.violations).map((rule) =>
-    `${rule.id}, ${rule.nodes.length} times: ${rule.nodes[0].html.slice(0, 200)}`);
-}"""
-# The rule of contrast takes four fifths of axe's time: it looks at three texts of each look, this returns the rest.
-# A look is the kind of an element, the colour and the font of its text and every background behind it, as computed.
-CONTRAST = "color-contrast"
-LOOK_ALIKE = """() => {
-  const backgrounds = new Map(), seen = new Map(), alike = [];
-  const behind = (one) => {
-    if (one && !backgrounds.has(one)) {
-      const { backgroundColor, backgroundImage, opacity } = getComputedStyle(one);
-      const shows = backgroundColor !== "rgba(0, 0, 0, 0)" || backgroundImage !== "none" || opacity !== "1";
-      backgrounds.set(one, behind(one.parentElement) + (shows ? [backgroundColor, backgroundImage, opacity] : ""));
-    }
-    return backgrounds.get(one) ?? "";
-  };
-  for (const one of document.querySelectorAll("body *:not(:has(*), option)")) {
-    if (!one.textContent.trim() || !one.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
-    const { color, fill, fontSize, fontWeight, textShadow } = getComputedStyle(one);
-    const short = one.textContent.trim().length < 2;  // of which axe says nothing
-    const kind = [one.tagName, one.getAttribute("class"), one.matches(":disabled, [aria-disabled=true]"), short];
-    const look = [...kind, behind(one), color, fill, fontSize, fontWeight, textShadow].join();
-    const count = seen.get(look) ?? 0;
-    seen.set(look, count + 1);
-    if (count >= 3) alike.push(one);
-  }
-  return alike;
-}"""
-# The other rules whose answer depends on the colours or on the width of the window.
-BY_COLOUR_AND_WIDTH = {"runOnly": ["link-in-text-block", "scrollable-region-focusable", "target-size"]}
-ALL_BUT_CONTRAST = {"rules": {CONTRAST: {"enabled": False}}}
-# Two of each kind of row, item, option and mark in a place stay, for axe needs seconds for a thousand of one kind.
-KEEP_TWO_OF_A_KIND = """() => {
-  const own = (one) => `${one.tagName}.${one.getAttribute("class")}`;
-  const kind = (one) => own(one) + one.getAttributeNames().join() + [...one.children].map(kind).join();
-  const place = (one) => one ? place(one.parentElement) + own(one) : "";
-  const seen = new Map();
-  for (const one of document.querySelectorAll("tbody > tr, li, option, article > pre, pre *, svg :not(title, desc)")) {
-    const all = place(one.parentElement) + kind(one), count = seen.get(all) ?? 0;
-    seen.set(all, count + 1);
-    if (count >= 2) one.remove();
-  }
-}"""
 # How often one presses Tab until the first row of the first table; a page without rows has no such number.
 TAB_STOPS = """() => {
   const row = document.querySelector("main tbody tr");
@@ -139,11 +90,6 @@ def first_of_each_page(pages):
     """Return the first of the pages with one template, as "power" of "power" and "power-night"; all with pictures."""
     kinds = {one.name.partition("-")[0]: one for one in reversed(pages)}
     return list(pages) if SHOTS else [one for one in pages if one in kinds.values()]
-
-
-def axe_violations(page, axe, options=ALL_BUT_CONTRAST):
-    page.evaluate(f"{axe}; 1")
-    return page.evaluate(AXE.replace("LOOK_ALIKE", LOOK_ALIKE), [options, CONTRAST])
 
 
 def test_a_text_of_too_little_contrast_is_seen_among_many(chromium, axe):
