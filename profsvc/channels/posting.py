@@ -1,15 +1,17 @@
 """One POST to the address of a webhook."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import httpx
 
 from profsvc.channels.configuration import Channel, is_loopback
 from profsvc.channels.message import TransientError, one_line
 from profsvc.errors import ServiceError, UsageError
 
-TIMEOUT = httpx.Timeout(10.0, connect=5.0)
+if TYPE_CHECKING:
+    import httpx
+
+TIMEOUT_S, CONNECT_TIMEOUT_S = 10.0, 5.0
 MAX_RESPONSE_BYTES = 64 << 10
 MAX_RETRY_DELAY_S = 30.0
 
@@ -19,11 +21,14 @@ def post(channel: Channel, body: bytes, headers: Mapping[str, str]) -> str:
 
     Raise `TransientError` where another try may do, else `ServiceError`.
     """
+    import httpx  # 14 MB, which a service that posts nothing does not need
+
     url = require_safe_url(channel.secret("url"), channel.name)
+    limits = httpx.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     host = str(urlsplit(url).hostname)
     try:
         with (
-            httpx.Client(timeout=TIMEOUT, follow_redirects=False) as http,
+            httpx.Client(timeout=limits, follow_redirects=False) as http,
             http.stream("POST", url, content=body, headers={"user-agent": "profsvc", **headers}) as answer,
         ):
             said = _read_start(answer)
@@ -42,7 +47,7 @@ def post(channel: Channel, body: bytes, headers: Mapping[str, str]) -> str:
     raise ServiceError(f"{host} answered {answer.status_code}{more}")
 
 
-def _read_start(answer: httpx.Response) -> str:
+def _read_start(answer: "httpx.Response") -> str:
     """Read an answer as far as it is worth it, and return what it says first."""
     said = b""
     for piece in answer.iter_raw(4096):

@@ -1,5 +1,7 @@
 """Several processes that serve one socket, started, restarted and stopped by a parent.
 
+They are forked from a process that has imported the service and does nothing else, so they share that memory.
+
 The parent answers no request: it runs the schedules. The processes share a folder that it made: the slots of uploads
 and queries are locked files in it, and each process keeps its metrics there, so that any of them can add all up. A
 process whose parent died stops by itself.
@@ -18,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, cast
@@ -43,6 +45,7 @@ from profsvc.web.server import (
 )
 
 CONNECTIONS_FILE = "connections"
+PRELOADED = "profsvc.web.preloaded"
 METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 MAX_RESTARTS, RESTART_WINDOW_S = 20, 60.0
 """More restarts in so many seconds stop the service: a process that cannot start would be restarted forever."""
@@ -114,7 +117,7 @@ class Workers:
     def __init__(self, work: Work, line: socket.socket, count: int) -> None:
         """Start nothing yet."""
         self._work, self._line, self._count = work, line, count
-        self._processes: dict[int, SpawnProcess] = {}
+        self._processes: dict[int, ForkServerProcess] = {}
         self._stop = threading.Event()
         self._restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
 
@@ -133,7 +136,9 @@ class Workers:
                 self._end_all()
 
     def _start(self, place: int) -> None:
-        process = multiprocessing.get_context("spawn").Process(target=run_worker, args=(self._work, self._line, place))
+        processes = multiprocessing.get_context("forkserver")
+        processes.set_forkserver_preload([PRELOADED])
+        process = processes.Process(target=run_worker, args=(self._work, self._line, place))
         process.start()
         self._processes[place] = process
 

@@ -26,6 +26,20 @@ from tests.web.conftest import PLAIN
 ROOT = Path(__file__).parents[2]
 
 
+def children(number: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{number}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, task.read_text().split())
+    return found
+
+
+def command_of(number: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{number}/cmdline").read_bytes()
+    return b""
+
+
 class Served(NamedTuple):
     """A running service with several processes."""
 
@@ -33,15 +47,13 @@ class Served(NamedTuple):
     process: "subprocess.Popen[str]"
     log: list[str]
 
+    def fork_servers(self) -> list[int]:
+        """Return the number of the process from which those that answer are forked; the resource tracker is none."""
+        return [one for one in children(self.process.pid) if b"forkserver" in command_of(one)]
+
     def workers(self) -> list[int]:
-        """Return the numbers of the processes that have loaded the service; the helper of multiprocessing is none."""
-        found = []
-        for task in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            for number in map(int, task.read_text().split()):
-                with suppress(OSError):
-                    words = Path(f"/proc/{number}/cmdline").read_bytes()
-                    found += [number] if b"spawn_main" in words else []
-        return found
+        """Return the numbers of the processes that answer."""
+        return [one for server in self.fork_servers() for one in children(server)]
 
     def get(self, path: str, **params: str) -> httpx.Response:
         """Ask over a connection of its own, which any process may take; again if that was killed."""
@@ -172,6 +184,27 @@ def test_uploads_go_on_while_processes_are_killed(engine):
         workers = wait_for(lambda: len(found := service.workers()) == 2 and found)
         service.process.kill()
         wait_for(lambda: not any(Path(f"/proc/{number}/cmdline").exists() for number in workers))
+
+
+def private_share(number: int) -> float:
+    """Return the part of the memory of a process, files left out, that it shares with no other."""
+    told = Path(f"/proc/{number}/smaps_rollup").read_text()
+    kib = dict(re.findall(r"^(Anonymous|Private_Dirty):\s+(\d+)", told, re.MULTILINE))
+    return int(kib["Private_Dirty"]) / int(kib["Anonymous"])
+
+
+def test_processes_share_memory_and_outlive_the_one_that_forks_them(engine):
+    with serving(engine) as service:
+        before = wait_for(lambda: len(found := service.workers()) == 2 and found)
+        wait_for(lambda: service.get("/livez").is_success)
+        assert max(map(private_share, before)) < 0.6
+        (server,) = service.fork_servers()
+        os.kill(server, signal.SIGKILL)
+        wait_for(lambda: len(found := service.workers()) == 2 and not set(before) & set(found))
+        wait_for(lambda: not any(command_of(one) for one in before))
+        assert service.get("/v1/runs").is_success
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.wait(60) == 0
 
 
 def test_a_slot_of_a_killed_process_is_free(tmp_path):
