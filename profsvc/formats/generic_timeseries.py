@@ -9,7 +9,7 @@ from profsvc.formats.daq import picolog
 from profsvc.formats.meters import hioki, joulescope, monsoon, otii, yokogawa
 from profsvc.formats.native import phase_marks
 from profsvc.formats.parsing.head import head_lines
-from profsvc.formats.telemetry import hardware_monitor, jtop, rocm_smi, zeus
+from profsvc.formats.telemetry import hardware_monitor, jtop, nvidia_smi_dmon, rocm_smi, zeus
 from profsvc.formats.timeseries.column_mapping import SKIP, TIME, NamedColumn, column_places, missing_columns_message
 from profsvc.formats.timeseries.dates import DATE_ORDERS, AmbiguousDateParser
 from profsvc.formats.timeseries.labels import Channel, channel, channel_from_label, split_label, unit_of
@@ -53,6 +53,7 @@ COUNT_NAMES = {
     "seconds",
     "elapsedseconds",
     "timeseconds",
+    "timeinseconds",
     "timeofdayseconds",
     "millis",
     "ms",
@@ -60,7 +61,10 @@ COUNT_NAMES = {
     "elapsedmilliseconds",
 }
 ORDINAL_NAMES = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
-ORDINAL_NAMES |= {"count"}
+ORDINAL_NAMES |= {"count", "number"}
+FRACTION_DIGITS = {"millisecond": 3, "milliseconds": 3}
+# Beside the clock of a logger that numbers its rows; elsewhere such a column counts since the start.
+NUMBERED_FRACTION_DIGITS = {"ms": 3, "us": 6}
 # Columns of logs with a reader of their own, or of logs that are not guessed.
 _OTHER_FORMATS = re.compile(
     r"(?:power|temperature|clocks?|utilization|memory|fan|pcie|enforced|encoder|ecc|clocks_[a-z_]+|gpu|driver_version"
@@ -121,12 +125,29 @@ def _times(cells: list[str]) -> tuple[TimeColumns, set[int]] | None:
     counts = [place for place, unit in enumerate(units) if unit]
     every = {*dates, *clocks, *stamps, *counts}
     if dates and clocks:
-        millisecond = next((place for place, word in enumerate(words) if word in ("millisecond", "milliseconds")), None)
-        return TimeColumns((dates[0], clocks[0]), None, millisecond, _zone_s(cells[dates[0]], cells[clocks[0]])), every
+        fraction = _fraction(words, clocks[0])
+        zone_s = _zone_s(cells[dates[0]], cells[clocks[0]])
+        return TimeColumns((dates[0], clocks[0]), None, fraction, zone_s), every | {*(fraction or ())[:1]}
     # After other columns, a column of times is a result, not a clock.
     for place in [place for found in (stamps, counts, clocks, dates) for place in found if place < 2]:
-        return TimeColumns((place,), units[place], zone_s=_zone_s(cells[place])), every
+        fraction = None if units[place] else _fraction(words, place)
+        times = TimeColumns((place,), units[place], fraction, _zone_s(cells[place]))
+        return times, every | {*(fraction or ())[:1]}
     return None
+
+
+def _fraction(words: list[str], clock: int) -> tuple[int, int] | None:
+    """Return the column with the fraction of the second and its digits; ``clock`` is the column of the time.
+
+    >>> _fraction(["number", "datetime", "ms", "ch"], 1), _fraction(["date", "ms", "power"], 0)
+    ((2, 3), None)
+    """
+    named = next((place for place, word in enumerate(words) if word in FRACTION_DIGITS), None)
+    if named is not None:
+        return named, FRACTION_DIGITS[words[named]]
+    beside = words[clock + 1] if clock + 1 < len(words) else ""
+    numbered = words[0] in ORDINAL_NAMES and beside in NUMBERED_FRACTION_DIGITS
+    return (clock + 1, NUMBERED_FRACTION_DIGITS[beside]) if numbered else None
 
 
 def _layout(sign: str, cells: list[str]) -> Layout | None:
@@ -151,9 +172,19 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
     )
 
 
-def is_time_name(cell: str) -> bool:
-    """Tell whether the name of a column is that of a date or a time."""
-    return _word(_ZONE.sub("", split_label(cell)[0])) in DATE_NAMES | TIME_OF_DAY_NAMES | TIMESTAMP_NAMES
+def is_clock_name(cell: str) -> bool:
+    """Tell whether the name of a column is that of a date, a time or a count of time.
+
+    >>> is_clock_name("Timestamp"), is_clock_name("TimeInSeconds"), is_clock_name("duration")
+    (True, True, False)
+    """
+    word = _word(_ZONE.sub("", split_label(cell)[0]))
+    return names_time_unit(cell) or word in DATE_NAMES | TIME_OF_DAY_NAMES | TIMESTAMP_NAMES
+
+
+def names_time_unit(cell: str) -> bool:
+    """Tell whether the name of a column has the unit of a time."""
+    return _time_unit(cell) is not None
 
 
 def is_ordinal_name(cell: str) -> bool:
@@ -175,8 +206,8 @@ def _channels(named: list[str], places: list[int]) -> tuple[Channel, ...]:
     return tuple(channel("A", "A") if named[n] == "A" and volts else channel_from_label(named[n]) for n in places)
 
 
-def _reads(times: TimeColumns, cells: list[str]) -> bool:
-    text = times.text(cells)
+def is_time(text: str) -> bool:
+    """Tell whether a text is a date, a time or a count."""
     return is_numeric(text) or any(AmbiguousDateParser(order).read(text) for order in DATE_ORDERS)
 
 
@@ -201,7 +232,7 @@ class _MappedColumns:
             return None
         labels = [f"#{n}" for n in range(1, len(cells) + 1)] if self._headless else cells
         times, clocks = self._times(meant, labels)
-        if times is None or (self._headless and not _reads(times, cells)):
+        if times is None or (self._headless and not is_time(times.text(cells))):
             return None
         others = set() if self._headless else set(_values(labels, clocks))
         places = [n for n in sorted({*meant, *others} - set(times.places)) if n not in meant or meant[n].is_value]
@@ -250,13 +281,15 @@ def _is_row(layout: Layout, line: str) -> bool:
     cells = split_row(line, layout.sign)
     if len(cells) < 2 or max(layout.times.places) >= len(cells):
         return False
-    return _reads(layout.times, [*cells, *[""] * (len(layout.header) - len(cells))])
+    return is_time(layout.times.text([*cells, *[""] * (len(layout.header) - len(cells))]))
 
 
 def sniff(head: bytes) -> bool:
     """Tell whether a line in ``head`` is a header with a clock, and one of the next two lines is a row."""
     lines = [line for line in head_lines(head, MAX_PREAMBLE_LINES) if line.strip()]
-    if any(_BANNER.match(line) for line in lines) or zeus.sniff(head) or hardware_monitor.sniff(head):
+    if any(_BANNER.match(line) for line in lines) or any(
+        other.sniff(head) for other in (zeus, hardware_monitor, nvidia_smi_dmon)
+    ):
         return False
     for place, line in enumerate(lines):
         layout = layout_of(line, _STYLE)

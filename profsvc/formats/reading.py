@@ -143,7 +143,21 @@ def _single_match(matches: list[Reader], head: bytes, name: str | None) -> Reade
     if matches:
         names = " and ".join(reader.NAME for reader in matches)
         raise UnknownFormatError(f"{file} looks like {names}; choose one with --format NAME")
+    if tool := _resaved(head):
+        raise UnknownFormatError(
+            f"{file} has the columns of {tool} with other separators than commas, as a spreadsheet writes them; "
+            f"upload the file that the tool wrote, or save it with commas between the cells and points in the numbers"
+        )
     raise unrecognized_error(head, name)
+
+
+def _resaved(head: bytes) -> str:
+    """Return the format that a file with commas in the place of its separators would have; empty if it has none."""
+    for sign in (b";", b"\t"):
+        matches = _matches(head.replace(sign, b",")) if sign in head else []
+        if len(matches) == 1 and matches[0] not in (generic_timeseries, *NATIVE):  # those are told by their own names
+            return matches[0].NAME
+    return ""
 
 
 def detect(head: bytes, name: str | None = None) -> Reader:

@@ -7,7 +7,7 @@ from profsvc.errors import InputError, UnknownFormatError
 from profsvc.formats import generic_timeseries
 from profsvc.formats.native import characterization, memory_references, phase_marks
 from profsvc.formats.parsing.head import head_lines, head_text
-from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label
+from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label, unit_of
 from profsvc.formats.timeseries.table_lines import separator_of, split_row
 from profsvc.formats.timeseries.time_columns import is_numeric
 from profsvc.specs.files.foreign import foreign_files, foreign_text
@@ -80,10 +80,14 @@ def _table_hint(head: bytes, name: str | None) -> str:
     """Return how a table of numbers can be read; an empty text for other files."""
     lines = [line.rstrip("\r") for line in head_lines(head) if line.strip()]
     words = [line.split() for line in lines[:MAX_TABLE_LINES]]
+    if len({tuple(row[1:]) for row in words}) == 1 and len(words[0]) == 2:
+        unit = unit_of(words[0][1])
+        words = [row[:1] for row in words] if unit and unit.dimension == "power" else words
     if words and all(is_numeric(word) for row in words for word in row) and not any("\t" in line for line in lines):
-        number = "NR-1, " if len(words[0]) == 1 else ""
-        line = f"awk -v OFS=';' '{{$1=$1; print {number}$0}}' {shlex.quote(name or 'FILE')} | profsvc upload -"
-        why = "count its rows as seconds" if number else "read its first column as seconds"
+        counted = len(words[0]) == 1
+        print_row = "print NR-1, $1" if counted else "$1=$1; print"
+        line = f"awk -v OFS=';' '{{{print_row}}}' {shlex.quote(name or 'FILE')} | profsvc upload -"
+        why = "count its rows as seconds" if counted else "read its first column as seconds"
         return f"; {why}: {line} --column '#1=time:s' --column '#2=power:W'"
     if not any(sign in line and re.search(r"[0-9]", line) for line in lines[:MAX_TABLE_LINES] for sign in "\t;,"):
         return ""
@@ -97,9 +101,15 @@ def _table_hint(head: bytes, name: str | None) -> str:
     rows = [row for row in rows if len(row) == len(cells)]
     if len(cells) < 2 or not rows or any(is_numeric(cell) for cell in cells):
         return UNSUPPORTED_LOG_HINT
-    if any(generic_timeseries.is_time_name(cell) for cell in cells[:2]):
-        clock = next(cell for cell in cells[:2] if generic_timeseries.is_time_name(cell))
-        seen = rows[0][cells.index(clock)][:40]
+    clocks = {cell: row for cell, row in zip(cells, rows[0], strict=True) if generic_timeseries.is_clock_name(cell)}
+    if clock := next((cell for cell, seen in clocks.items() if generic_timeseries.is_time(seen)), None):
+        unit = "" if generic_timeseries.names_time_unit(clock) or not is_numeric(clocks[clock]) else ":s"
+        return (
+            f"; if it is a log, name its time and what it reads: --column {shlex.quote(f'{clock}=time{unit}')} "
+            "--column NAME=power:W (or =temperature:C and others, see: profsvc formats timeseries)"
+        )
+    if clock := next((cell for cell in cells[:2] if cell in clocks), None):
+        seen = clocks[clock][:MAX_SHOWN_CHARS]
         return (
             f"; its column {clock!r} has {seen!r}, which is not a supported date or time; write it as YYYY-MM-DD "
             f"hh:mm:ss, or count the rows as seconds: {_row_count_command(sign, cells, rows[0], name)}"

@@ -19,6 +19,7 @@ TABLES = {
     "no time, tabs": "id\tPower (W)\n".replace("id", "state") + "".join(f"7\t{value}\n" for value in VALUES),
     "an odd date": "Timestamp,Power (W)\n" + "".join(f"2024_03_01-12h{n},{v}\n" for n, v in enumerate(VALUES)),
     "one column": "".join(f"{value}\n" for value in VALUES),
+    "one column with a unit": "".join(f"{value} W\n" for value in VALUES),
     "columns apart by spaces": "".join(f"{n}  {value}\n" for n, value in enumerate(VALUES)),
     "carriage returns": "Time (s);Power (W)\r" + "".join(f"{n};{value}\r" for n, value in enumerate(VALUES)),
 }
@@ -60,17 +61,114 @@ TEXTS = {
     "key_averages": "-----  -----\n Name    Self CPU %      Self CPU    # of Calls\n-----  -----\n",
     "Google Benchmark": '{"context": {},\n "benchmarks": [{"name": "BM_x/8", "real_time": 12.5}]}\n',
     "NVBench": "Benchmark,Device,Device Name,Samples,GPU Time (sec)\ncopy,0,NVIDIA H200,512,1e-05\n",
-    "perf": "# started on Tue May  7\n\n     1.000123456     28.44 Joules power/energy-pkg/\n",
     "powermetrics": "*** Sampled system activity (Tue May  7) (1002ms elapsed) ***\nGPU Power: 51 mW\n",
     "gpustat": "node1                Tue May  7 10:00:00 2024  535.129.03\n[0] NVIDIA A100 | 31'C,   0 % |\n",
     "nsys profile": "Generating '/tmp/nsys-report-1234.qdstrm'\nGenerated:\n    /home/u/report1.nsys-rep\n",
+    "an error of nvidia-smi": 'Field "power.drawn" is not a valid field to query.\n',
+    "the XML": "<?xml version='1.0' ?>\n<nvidia_smi_log>\n<timestamp>now</timestamp>\n</nvidia_smi_log>\n",
+    "nvidia-smi -L": "GPU 0: NVIDIA A100 (UUID: GPU-0d2f)\n",
+    "nvidia-smi topo": "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-31\n",
+    "unitrace": "=== Device Timing Summary ===\n\n Total Execution Time (ns):  94801\n",
+    "InfluxDB": "board,index=0 power=61.5,temp=40i 1773480413000000000\n",
+    "Prometheus": "# HELP nvidia_smi_power_draw_watts power.draw\nnvidia_smi_power_draw_watts 61.5\n",
+    "ipmitool": "Pwr Consumption  | 412.000    | Watts      | ok\n",
+    "Redfish": '{"@odata.type": "#Power.v1_7_1.Power", "PowerControl": []}\n',
+    "rocm-smi or amd-smi": '{"card0": {"GPU use (%)": "97"}}\n',
+    "amd-smi monitor": "GPU  POWER  GPU_T  MEM_T\n  0   61 W  42 C  40 C\n",
+    "nvtop": '[\n {"device_name": "NVIDIA A100", "temp": "40C"}\n]\n',
+    "rocprofv3": '{\n "rocprofiler-sdk-tool": [\n {}\n ]\n}\n',
+    "allocations of rocprofv3": '"Kind","Operation"\n"SCRATCH_MEMORY","SCRATCH_MEMORY_ALLOC"\n',
+    "rocprof-compute": "workload_name,command,hostname\nsaxpy,./saxpy,n1\n",
+    "CarbonTracker": "2026-03-14 09:26:53 - CarbonTracker: The following components were found: GPU\n",
+    "likwid-perfctr": "CPU name:\tIntel\nCPU type:\tIntel Icelake\nGroup 1: ENERGY\n",
     "VTune": "Computing Task\tWork Size:Global\tComputing Task:Total Time\nzeCopy\t\t0.001\n",
 }
+
+
+# Texts whose message has a command that makes a log of them: the text, and what must be read of it.
+TWO = [61.5, 62.0]
+READABLE = {
+    "perf stat": (
+        "# started\n\n     1.0   61.5 Joules power/energy-pkg/\n     3.0  124.0 Joules power/energy-pkg/\n",
+        *("power", TWO),
+    ),
+    "perf stat -x,": (
+        "     1.0,61.5,Joules,power/energy-pkg/,1,100\n     1.0,7.5,Joules,power/energy-ram/,1,100\n"
+        "     3.0,124.0,Joules,power/energy-pkg/,1,100\n",
+        *("power", TWO),
+    ),
+    "MangoHud": (
+        "os,cpu,gpu,ram,kernel,driver,cpuscheduler\nArch,AMD,Radeon,32,6.9,Mesa,none\nfps,gpu_temp,gpu_power,elapsed\n"
+        "120,40,61.5,100000000\n120,41,62.0,200000000\n",
+        *("power", TWO),
+    ),
+    "Rigol": (
+        "X,CH1,CH2,Start,Increment,\nSequence,Volt,Volt,-6.0e-03,1.0e-06\n0,61.5,1,\n1,62.0,1,\n",
+        *("voltage", TWO),
+    ),
+    "an oscilloscope": (
+        "x-axis,1,2\nsecond,Volt,Volt\n-5.0E-03,61.5,1\n-4.0E-03,62.0,1\n",
+        *("voltage", TWO),
+    ),
+    "Tektronix": (
+        "Record Length,2.5e+03,,-0.004,61.5,\nSample Interval,4e-06,,-0.003,62.0,\n",
+        *("voltage", TWO),
+    ),
+    "GEOPM": (
+        "# geopm_version: 3\nTIME|REGION_HINT|GPU_POWER\n0.0|nan|61.5\n0.005|nan|62.0\n",
+        *("power", TWO),
+    ),
+    "annotated CSV of InfluxDB": (
+        "#group,false,false\n#datatype,string,long\n#default,_result,\n,result,table,_start,_stop,_time,_value,_field\n"
+        ",,0,2026-03-14T09:00:00Z,2026-03-14T10:00:00Z,2026-03-14T09:26:53Z,61.5,power\n"
+        ",,0,2026-03-14T09:00:00Z,2026-03-14T10:00:00Z,2026-03-14T09:26:54Z,62.0,power\n",
+        *("power", TWO),
+    ),
+}
+TEXTS |= {name: text for name, (text, _, _) in READABLE.items() if name != "perf stat -x,"}
 
 
 def test_every_known_text_is_tried():
     assert len(TEXTS) == len(foreign_texts())
     assert {foreign_text(text.splitlines()) for text in TEXTS.values()} == set(foreign_texts())
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_the_command_for_a_known_text_makes_a_log_of_it(name, tmp_path):
+    text, quantity, values = READABLE[name]
+    path = tmp_path / "a log.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught, path.open("rb") as stream:
+        formats.read(stream, name=str(path))
+    command = re.search(r"(?:awk|sed|cut|grep) .*", str(caught.value))[0]
+    assert read_by(command, quantity) == values
+
+
+def read_by(command: str, quantity: str) -> list[float]:
+    """Return the readings of a quantity after the command that a message names."""
+    command, _, upload = command.rpartition(" | profsvc upload -")
+    words = shlex.split(upload)
+    columns = [word for option, word in itertools.pairwise(words) if option == "--column"]
+    made = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True).stdout
+    batches = list(formats.read(io.BytesIO(made), columns=read_columns(columns))[1])
+    sensors = {row["sensor_index"]: row["quantity"] for row in batches[-1].tables["sensors"].to_dict("records")}
+    samples = [row for batch in batches for row in batch.tables["samples"].to_dict("records")]
+    return [row["value"] for row in samples if sensors[row["sensor_index"]] == quantity]
+
+
+def test_a_table_that_a_spreadsheet_saved_names_its_tool():
+    data = b"timestamp;index;power.draw [W]\n2026/03/14 09:26:53.123;0;61.5 W\n"
+    with pytest.raises(InputError, match="columns of nvidia-smi with other separators than commas"):
+        formats.read(io.BytesIO(data), name="log.csv")
+
+
+def test_a_log_with_a_column_of_results_is_told_how_to_name_its_time():
+    data = b"timestamp,power (W),duration (s)\n1773480413.5,61.5,1\n1773480414.5,62.0,2\n"
+    with pytest.raises(InputError, match="--column timestamp=time:s") as caught:
+        formats.read(io.BytesIO(data), name="log.csv")
+    assert "not a supported date" not in str(caught.value)
+    columns = read_columns(["timestamp=time:s", "power (W)=power:W"])
+    assert sum(batch.lines_stored for batch in formats.read(io.BytesIO(data), columns=columns)[1]) == 2
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -49,8 +49,8 @@ def _viewer_layout(sign: str, cells: list[str]) -> Layout | None:
         if match:
             places.append(place)
             channels.append(channel(name, unit or COLUMNS[match[1]]))
-    millisecond = words.index("millisecond") if "millisecond" in words else None
-    times = TimeColumns((words.index("date"), words.index("time")), None, millisecond)
+    fraction = (words.index("millisecond"), 3) if "millisecond" in words else None
+    times = TimeColumns((words.index("date"), words.index("time")), None, fraction)
     return Layout(sign, tuple(cells), times, tuple(places), tuple(channels)) if places else None
 
 

@@ -26,7 +26,7 @@ _INDICES = {"gpuindex", "gpuid", "gpuidx", "gpunum", "gpunumber", "cardindex", "
 _TURNING = {"gpu": GPU, "card": GPU, "index": GPU, "deviceindex": GPU, "deviceid": GPU, "device": GPU}
 _NAMING = {"sensor", "sensorname", "sensorid", "channel", "channelname", "channelid", "probe", "probename", "probeid"}
 _NAMING |= {"device", "devicename", "meter", "metername", "rail", "domain", "node", "nodename", "host", "hostname"}
-_NAMING |= {"location", "room", "id", "socket", "package", "core", "cpu"}
+_NAMING |= {"tile", "tileid", "location", "room", "id", "socket", "package", "core", "cpu"}
 # The most GPUs of one machine, and the most sensors of one log.
 MAX_GPUS, MAX_NAMES = 64, 512
 # The rows in percent that may break the order, as a reading may be lost.
@@ -40,6 +40,8 @@ def key_column_candidates(labels: Sequence[str], clocks: set[int]) -> dict[int, 
     {1: 'gpuindex'}
     """
     words = {place: re.sub(r"[^a-z]", "", label.lower()) for place, label in enumerate(labels) if place not in clocks}
+    if any(label.startswith("GPU ") for label in labels):  # of xpu-smi: its devices are those GPUs
+        words = {place: "gpuid" if word == "deviceid" else word for place, word in words.items()}
     return {place: word for place, word in words.items() if word in _INDICES | _NAMING or word in _TURNING}
 
 

@@ -65,7 +65,7 @@ def _plan(
 ) -> BlockPlan | None:
     """Return how blocks of rows are parsed; None if rows must be parsed one by one."""
     every = {*layout.times.places, *places}
-    if not places or layout.times.millisecond is not None or (style.is_note and len(every) < len(layout.header)):
+    if not places or layout.times.fraction is not None or (style.is_note and len(every) < len(layout.header)):
         return None
     return BlockPlan(
         *(layout.sign, layout.width, layout.times.places, time.counts, tuple(places), tuple(split.roles)),

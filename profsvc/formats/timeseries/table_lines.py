@@ -30,6 +30,8 @@ CUT_AMONG_REJECTED = "the file ends inside this row, and no row above has the ce
 BLOCK_BYTES, SMALL_BLOCK_BYTES = 2 << 20, 1 << 12
 # Columns of remarks, whose empty cells LabVIEW and other programs omit.
 REMARKS = {"comment", "comments", "note", "notes", "remark", "remarks", "bemerkung", "bemerkungen", "kommentar"}
+# Graphtec prints a sign, and then the number in a field of fixed width.
+_SPACED_SIGN = re.compile(r'(^|[\t;,"]) *([-+]) +(?=[.0-9])')
 _DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")
 
 
@@ -38,8 +40,12 @@ def split_row(line: str, sign: str) -> list[str]:
 
     >>> split_row('"00:00:01";"0,5"', ";")
     ['00:00:01', '0,5']
+    >>> split_row("1,+   24.9,-    0.5", ",")
+    ['1', '+24.9', '-0.5']
     """
     line = line.rstrip("\r\n")
+    if "+ " in line or "- " in line:
+        line = _SPACED_SIGN.sub(r"\1\2", line)
     if line.count(sign) >= MAX_CELLS:
         return []
     if '"' not in line:

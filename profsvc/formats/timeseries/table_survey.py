@@ -90,7 +90,7 @@ class Survey:
     def plan(self, layout: Layout, has_notes: bool) -> BlockPlan | None:
         """Return how the next blocks are parsed; None if rows must be parsed one by one."""
         times = layout.times
-        if self.first is None or times.millisecond is not None:
+        if self.first is None or times.fraction is not None:
             return None
         texts = {*self.turns.watched, *(place for place in layout.places if place not in self.numeric)} - {
             *times.places

@@ -33,21 +33,23 @@ def is_numeric(cell: str) -> bool:
 class TimeColumns:
     """The columns of the clock: their places, and the unit where they count; None where dates may stand.
 
+    ``fraction`` is the place of the column with the fraction of the second, and its digits: 3 for milliseconds.
     ``zone_s`` is how far the dates are ahead of UTC, where the header says it, ``order`` that of their fields, where
     the user says it.
     """
 
     places: tuple[int, ...]
     unit: str | None = None
-    millisecond: int | None = None
+    fraction: tuple[int, int] | None = None
     zone_s: int | None = None
     order: str | None = None
 
     def text(self, cells: Sequence[str]) -> str:
         """Return the time of a row as one text."""
         text = " ".join(cells[place] for place in self.places)
-        if self.millisecond is not None and (ms := cells[self.millisecond]).isdigit() and len(ms) < 4:
-            text += f".{ms.zfill(3)}"
+        if self.fraction is not None:
+            part, digits = cells[self.fraction[0]], self.fraction[1]
+            text += f".{part.zfill(digits)}" if part.isdigit() and len(part) <= digits else ""
         return normalize_date(text)
 
 
