@@ -155,7 +155,7 @@ def _resaved(head: bytes) -> str:
     """Return the format that a file with commas in the place of its separators would have; empty if it has none."""
     for sign in (b";", b"\t"):
         matches = _matches(head.replace(sign, b",")) if sign in head else []
-        if len(matches) == 1 and matches[0] not in (generic_timeseries, *NATIVE):  # those are told by their own names
+        if len(matches) == 1 and matches[0] not in (generic_timeseries, *NATIVE):  # refusals name those
             return matches[0].NAME
     return ""
 
