@@ -114,8 +114,8 @@ def settings_page() -> Iterator[str]:
         rows.append((code(f"PROFSVC_{one.name.upper()}"), code(default), one.help))
     yield table(["variable", "default", "meaning"], rows)
     yield (
-        "`PROFSVC_DEBUG=1` prints the traceback of an internal error. `PROFSVC_SPLITTER=0` turns the compiled splitter "
-        "off, which reads long exports faster."
+        "`PROFSVC_DEBUG=1` prints the traceback of an internal error. `PROFSVC_SPLITTER=0` turns the compiled modules "
+        "off, which read and store long exports faster."
     )
 
 

@@ -34,7 +34,7 @@ def doctor(
     engine = open_engine(context, as_it_is=True)
     _finish(engine)
     checks = store.run_checks(engine, lambda: open_files(engine), deep, analysis.VERSION)
-    checks += [store.Check(*told) for told in [*_report_readers(), _splitter()]]
+    checks += [store.Check(*told) for told in [*_report_readers(), *_compiled()]]
     print_rows(store.Check._fields, [check._asdict() for check in checks], output)
     if failed := [check.check for check in checks if check.state == "fail"]:
         raise ServiceError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
@@ -62,14 +62,18 @@ def _report_readers() -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _splitter() -> tuple[str, str, str, str]:
-    """Return the check of the compiled splitter, which is optional."""
+def _compiled() -> list[tuple[str, str, str, str]]:
+    """Return the checks of the compiled modules, which are optional."""
+    from profsvc import store
     from profsvc.formats.splitter import rows
 
-    state = rows.state()
     again = "install a C compiler, then profsvc again"
     todo = {"available": "", "off": f"unset {rows.OFF_VARIABLE}", "missing": again, "outdated": "install profsvc again"}
-    return "splitter", "ok", f"{state}; this compiled module reads long exports faster", todo[state]
+    modules = {"splitter": (rows.state(), "reads"), "pages": (store.state_of_pages(), "stores")}
+    return [
+        (name, "ok", f"{state}; this compiled module {does} long exports faster", todo[state])
+        for name, (state, does) in modules.items()
+    ]
 
 
 def _finish(engine: "Engine") -> None:

@@ -1,7 +1,7 @@
-"""Compiles the splitter, if there is a C compiler.
+"""Compiles the splitter and what makes pages of SQLite, if there is a C compiler.
 
-The module uses the stable part of Python's C interface, so one file serves Python 3.11 and every later version.
-``python -m profsvc.formats.splitter.build`` compiles it into a checkout, as installing does.
+The modules use the stable part of Python's C interface, so one file serves Python 3.11 and every later version.
+``python -m profsvc.formats.splitter.build`` compiles them into a checkout, as installing does.
 """
 
 import os
@@ -15,17 +15,27 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER / "splitter.c"
-TARGET = FOLDER / "_splitter.abi3.so"
+SOURCES = (SOURCE, FOLDER.parents[1] / "store" / "ingest" / "pages" / "pages.c")
 LEFT_OUT_VARIABLE = "PROFSVC_WITHOUT_COMPILER"
 # A product and a sum in one step would be rounded once instead of twice, unlike the numbers of the other readers.
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-fast-math", "-Wall", "-Wextra")
 _TIMEOUT_S = 120
 
 
-def command(target: Path, flags: Sequence[str] = ()) -> list[str] | None:
-    """Return the command that compiles the module; None where no C compiler is found.
+def target_of(source: Path) -> Path:
+    """Return the file of the module that is made of a source.
 
-    >>> Path(command(Path("module.so"))[-1]).name if command(Path("module.so")) else "module.so"
+    >>> target_of(SOURCE).name
+    '_splitter.abi3.so'
+    """
+    return source.with_name(f"_{source.stem}.abi3.so")
+
+
+def command(source: Path, target: Path, flags: Sequence[str] = ()) -> list[str] | None:
+    """Return the command that compiles a module; None where no C compiler is found.
+
+    >>> found = command(SOURCE, Path("module.so"))
+    >>> Path(found[-1]).name if found else "module.so"
     'module.so'
     """
     link = shlex.split(sysconfig.get_config_var("LDSHARED") or "")
@@ -34,14 +44,14 @@ def command(target: Path, flags: Sequence[str] = ()) -> list[str] | None:
     if not link or not shutil.which(link[0]):
         return None
     include = sysconfig.get_paths()["include"]
-    return [*link, *_FLAGS, *flags, f"-I{include}", str(SOURCE), "-o", str(target)]
+    return [*link, *_FLAGS, *flags, f"-I{include}", str(source), "-o", str(target)]
 
 
-def compile_module(target: Path = TARGET, flags: Sequence[str] = ()) -> str:
-    """Compile the module into the file ``target``; return why it could not be compiled, or nothing."""
+def compile_module(source: Path, target: Path, flags: Sequence[str] = ()) -> str:
+    """Compile a module into the file ``target``; return why it could not be compiled, or nothing."""
     if os.environ.get(LEFT_OUT_VARIABLE):
         return f"{LEFT_OUT_VARIABLE} is set"
-    parts = command(target.with_suffix(".new"), flags)
+    parts = command(source, target.with_suffix(".new"), flags)
     if parts is None:
         return "no C compiler was found"
     try:
@@ -56,10 +66,11 @@ def compile_module(target: Path = TARGET, flags: Sequence[str] = ()) -> str:
 
 
 def main() -> int:
-    """Compile the module into this folder; exit code 1 if that failed."""
-    reason = compile_module()
-    sys.stderr.write(f"{reason or TARGET}\n")
-    return 1 if reason else 0
+    """Compile the modules into their folders; exit code 1 if one failed."""
+    reasons = {source: compile_module(source, target_of(source)) for source in SOURCES}
+    for source, reason in reasons.items():
+        sys.stderr.write(f"{reason or target_of(source)}\n")
+    return 1 if any(reasons.values()) else 0
 
 
 if __name__ == "__main__":

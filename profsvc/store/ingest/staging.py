@@ -31,7 +31,7 @@ from profsvc.tables import CodedTexts
 # Long tables: an ascending key, numbers, and possibly texts that are nearly always null.
 PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")
 MIN_ROWS_FOR_PAGES = 500
-ROWS_AT_ONCE = 20_000
+ROWS_AT_ONCE = 10_000
 Columns = Mapping[str, Any]
 
 

@@ -16,10 +16,10 @@ def run(seconds: float, seed: int) -> tuple[int | None, str]:
     """Return the exit code and what was printed; no exit code where the sanitizers cannot be used."""
     with tempfile.TemporaryDirectory() as folder:
         module = Path(folder) / "_splitter.abi3.so"
-        if reason := build.compile_module(module, FLAGS):
+        if reason := build.compile_module(build.SOURCE, module, FLAGS):
             return None, reason
         libraries = []
-        compiler = (build.command(module) or [""])[0]
+        compiler = (build.command(build.SOURCE, module) or [""])[0]
         for name in ("libasan.so", "libubsan.so"):
             found = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=False)
             if not Path(found.stdout.strip()).is_absolute():

@@ -6,7 +6,8 @@ name does no harm.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from itertools import islice
 
 import numpy as np
@@ -17,7 +18,7 @@ from sqlalchemy import Engine
 from profsvc.errors import InputError
 from profsvc.kernel_names import short_kernel_name
 from profsvc.store.connection.sql import Connection
-from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.connection.transactions import in_transaction, reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_new, insert_rows, is_constant
 from profsvc.store.schema.tables import metadata
 
@@ -59,6 +60,10 @@ MAX_CACHED_NAMES = 100_000
 NAMES_PER_QUERY = 500
 # With so many slots, most hashes of the cache are found without a search.
 SLOT_BITS = 16
+
+
+_TOGETHER: ContextVar[ExitStack | None] = ContextVar("together", default=None)
+"""What ends the transaction of the current `names_together`, which begins with the first new name."""
 
 
 def reject_nul(texts: Iterable[str]) -> None:
@@ -145,11 +150,33 @@ class Names(dict[tuple[str, ...], int]):
 @contextmanager
 def writing_names(store: Connection | Engine) -> Iterator[Connection]:
     """Yield the connection for writing names: that of the upload, or a new one that commits at the end."""
-    if isinstance(store, Engine):
-        with writing(store) as connection:
-            yield connection
-    else:
+    if not isinstance(store, Engine):
         yield store
+        return
+    if (together := _TOGETHER.get()) is not None:
+        connection = together.enter_context(writing(store))
+        together.enter_context(in_transaction(store, connection))
+        yield connection
+        return
+    with writing(store) as connection:
+        yield connection
+
+
+@contextmanager
+def names_together(store: Connection | Engine) -> Iterator[None]:
+    """Commit all new names of the block at once: SQLite waits for the disk at every commit.
+
+    On a server parallel uploads would wait for each other, so names are committed there as they come.
+    """
+    if store.dialect.name != "sqlite":
+        yield
+        return
+    with ExitStack() as opened:
+        token = _TOGETHER.set(opened)
+        try:
+            yield
+        finally:
+            _TOGETHER.reset(token)
 
 
 class Combinations:

@@ -12,7 +12,7 @@ from profsvc.errors import InputError
 from profsvc.store.connection.sql import Connection, Engine
 from profsvc.store.ingest.staging import Sink
 from profsvc.store.ingest.writers.bulk_insert import factorize, factorize_numbers, integer_arrays, values
-from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names
+from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names, names_together
 from profsvc.store.ingest.writers.kernel_totals import KernelTotals
 from profsvc.store.ingest.writers.launch_totals import LaunchTotals
 from profsvc.store.ingest.writers.listed_launches import ListedLaunches
@@ -67,6 +67,7 @@ class Encoder:
 
     def __init__(self, store: Connection | Engine, sink: Sink, upload_id: int, device: str | None) -> None:
         """Begin an upload; ``device`` is the device of launches that do not name one."""
+        self.store = store
         self.sink = sink
         self.upload_id = upload_id
         self.device = device
@@ -154,31 +155,31 @@ class Encoder:
 
     def _launches(self, table: ColumnTable) -> None:
         given: Columns = dict(table.columns)
-        devices = self._devices(given)
-        self.first_device = self.first_device or _first(devices)
-        known = integer_arrays(devices)
+        with names_together(self.store):
+            self._number(given)
+        known = integer_arrays(given["device_id"])
+        self.first_device = self.first_device or _first(given["device_id"])
         self.launch_devices.update(np.unique(known.values[~known.missing]).tolist())
         self.first_host = self.first_host or next(iter(factorize(given["host"])[1]), None)
-        given["device_id"] = devices
-        for name, names, column in OWN_NAMES:
-            given[name] = self._numbers(names, given[column])
         launch_ids = integer_arrays(given["launch_index"]).values + (self.first + 1)
         kernel_ids, durations = integer_arrays(given["kernel_id"]).values, given["duration_ns"]
         self.totals.add(kernel_ids, durations)
         self.listed.add(launch_ids, kernel_ids, durations)
-        ids = {
-            name: combined.numbers([_whole(given[column]) for column in COMBINATION_COLUMNS[name]])
-            for name, combined in self.combined.items()
-        }
+        self.launches.add(given["place_id"], given["shape_id"], given)
         columns: Columns = {
             "launch_id": launch_ids,
-            "place_id": ids["places"],
-            "shape_id": ids["shapes"],
-            **{name: given[name] for name in PLAIN_LAUNCH},
+            **{name: given[name] for name in ("place_id", "shape_id", *PLAIN_LAUNCH)},
         }
-        columns["duration_ns"] = durations
-        self.launches.add(ids["places"], ids["shapes"], given)
         self.sink.write("launches", columns)
+
+    def _number(self, given: Columns) -> None:
+        """Add the numbers of the devices and names of launches, and of their places and shapes."""
+        given["device_id"] = self._devices(given)
+        for name, names, column in OWN_NAMES:
+            given[name] = self._numbers(names, given[column])
+        for table, name in (("places", "place_id"), ("shapes", "shape_id")):
+            columns = [_whole(given[column]) for column in COMBINATION_COLUMNS[table]]
+            given[name] = self.combined[table].numbers(columns)
 
     def _devices(self, given: Columns) -> Numbers:
         """Return the number of the device of each launch."""

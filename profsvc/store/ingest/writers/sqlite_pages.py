@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from profsvc.store.ingest.pages import compiled
+
 PAGE_BYTES = 4096
 MAX_ROW_ID = (1 << 56) - 1  # longer records have another format
 LEAF, INTERIOR = 13, 5
@@ -105,46 +107,11 @@ class Tree:
 
     def add(self, first_page: int, first_row: int, columns: Sequence[Column]) -> Bytes:
         """Lay out rows whose ids count up from ``first_row`` as leaves to be put at ``first_page``."""
-        count = len(columns[0][0])
-        cells = [_cells(*column) for column in columns]
-        ids = _row_ids(first_row, count)
-        # The key stands in the record as null: it is the row's id.
-        head = 1 + ids.shape[1] + 1 + 1 + len(cells)
-        lengths = np.full(count, head) + sum(cell.sizes for cell in cells)
-        outside = 1 + ids.shape[1]
-        assert head >= WORD_BYTES, "what a value spills over stays within its row"
-        assert lengths.max() - outside < 0x80, "the size of a record takes one byte"
-        ends = np.cumsum(lengths)
-        firsts = _page_starts(ends)
-        pages = len(firsts) - 1
-        page_of = np.repeat(np.arange(pages), np.diff(firsts))
-        # Cells fill a page up to its end, in the order of the rows.
-        behind = ends + ((np.arange(1, pages + 1) * PAGE_BYTES) - ends[firsts[1:] - 1])[page_of]
-        places = behind - lengths
-        space = np.zeros(pages * PAGE_BYTES + WORD_BYTES, np.uint8)
-        _bodies(space, behind, cells)
-        heads = np.empty((count, head), np.uint8)
-        heads[:, 0] = lengths - outside
-        heads[:, 1:outside] = ids
-        heads[:, outside] = 2 + len(cells)
-        heads[:, outside + 1] = NULL
-        for number, cell in enumerate(cells, outside + 2):
-            heads[:, number] = cell.types
-        _scatter(space, places, heads)
-        self._pointers(space, places, page_of, firsts)
-        self.only = bytes(space[:PAGE_BYTES]) if pages == 1 and not self.leaves else b""
-        self.leaves.append(np.stack((first_page + np.arange(pages), first_row + firsts[1:] - 1), axis=1))
-        return space[: pages * PAGE_BYTES]
-
-    def _pointers(self, space: Bytes, places: Ints, page_of: Ints, firsts: Ints) -> None:
-        shorts = space[: len(space) // 2 * 2].view(">u2")
-        in_page = np.arange(len(places)) - firsts[page_of]
-        shorts[(page_of * PAGE_BYTES + LEAF_HEAD) // 2 + in_page] = places - page_of * PAGE_BYTES
-        heads = np.arange(len(firsts) - 1) * PAGE_BYTES
-        space[heads] = LEAF
-        space[heads + 3], space[heads + 4] = np.divmod(np.diff(firsts), 256)
-        content = places[firsts[:-1]] - heads
-        space[heads + 5], space[heads + 6] = np.divmod(content, 256)
+        make = compiled.leaves if compiled.is_available() else leaves
+        pages, last_rows = make(first_row, columns)
+        self.only = pages.tobytes() if len(last_rows) == 1 and not self.leaves else b""
+        self.leaves.append(np.stack((first_page + np.arange(len(last_rows)), last_rows), axis=1))
+        return pages
 
     def above(self, first_page: int) -> tuple[bytes, bytes]:
         """Return the root, and the pages between it and the leaves, to be put at ``first_page``."""
@@ -156,6 +123,50 @@ class Tree:
             if len(level) == 1:
                 return pages, bytes(between)
             between += pages
+
+
+def leaves(first_row: int, columns: Sequence[Column]) -> tuple[Bytes, Ints]:
+    """Return rows as pages, one after another, and the last row of each page; their ids take the same bytes."""
+    count = len(columns[0][0])
+    cells = [_cells(*column) for column in columns]
+    ids = _row_ids(first_row, count)
+    # The key stands in the record as null: it is the row's id.
+    head = 1 + ids.shape[1] + 1 + 1 + len(cells)
+    lengths = np.full(count, head) + sum(cell.sizes for cell in cells)
+    outside = 1 + ids.shape[1]
+    assert head >= WORD_BYTES, "what a value spills over stays within its row"
+    assert lengths.max() - outside < 0x80, "the size of a record takes one byte"
+    ends = np.cumsum(lengths)
+    firsts = _page_starts(ends)
+    pages = len(firsts) - 1
+    page_of = np.repeat(np.arange(pages), np.diff(firsts))
+    # Cells fill a page up to its end, in the order of the rows.
+    behind = ends + ((np.arange(1, pages + 1) * PAGE_BYTES) - ends[firsts[1:] - 1])[page_of]
+    places = behind - lengths
+    space = np.zeros(pages * PAGE_BYTES + WORD_BYTES, np.uint8)
+    _bodies(space, behind, cells)
+    heads = np.empty((count, head), np.uint8)
+    heads[:, 0] = lengths - outside
+    heads[:, 1:outside] = ids
+    heads[:, outside] = 2 + len(cells)
+    heads[:, outside + 1] = NULL
+    for number, cell in enumerate(cells, outside + 2):
+        heads[:, number] = cell.types
+    _scatter(space, places, heads)
+    _pointers(space, places, page_of, firsts)
+    return space[: pages * PAGE_BYTES], first_row + firsts[1:] - 1
+
+
+def _pointers(space: Bytes, places: Ints, page_of: Ints, firsts: Ints) -> None:
+    """Write the heads of pages, and where their cells are."""
+    shorts = space[: len(space) // 2 * 2].view(">u2")
+    in_page = np.arange(len(places)) - firsts[page_of]
+    shorts[(page_of * PAGE_BYTES + LEAF_HEAD) // 2 + in_page] = places - page_of * PAGE_BYTES
+    heads = np.arange(len(firsts) - 1) * PAGE_BYTES
+    space[heads] = LEAF
+    space[heads + 3], space[heads + 4] = np.divmod(np.diff(firsts), 256)
+    content = places[firsts[:-1]] - heads
+    space[heads + 5], space[heads + 6] = np.divmod(content, 256)
 
 
 def _bodies(space: Bytes, behind: Ints, cells: Sequence[_Cells]) -> None:

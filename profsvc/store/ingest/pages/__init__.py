@@ -1,0 +1,1 @@
+"""Pages of SQLite tables by a compiled module, which is optional."""
