@@ -137,13 +137,14 @@ def _matches(head: bytes) -> list[Reader]:
 
 
 def _single_match(matches: list[Reader], head: bytes, name: str | None) -> Reader:
-    if len(matches) == 1:
+    tool = _resaved(head) if not matches or matches[0] in (ncu_text, nvprof_text) else ""
+    if len(matches) == 1 and not tool:
         return matches[0]
     file = name or "the file"
-    if matches:
+    if matches and not tool:
         names = " and ".join(reader.NAME for reader in matches)
         raise UnknownFormatError(f"{file} looks like {names}; choose one with --format NAME")
-    if tool := _resaved(head):
+    if tool:
         raise UnknownFormatError(
             f"{file} has the columns of {tool} with other separators than commas, as a spreadsheet writes them; "
             f"upload the file that the tool wrote, or save it with commas between the cells and points in the numbers"

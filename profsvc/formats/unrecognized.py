@@ -22,6 +22,7 @@ OWN_COLUMNS = {
 }
 FORMATS_HINT = "list the formats with: profsvc formats"
 BINARY_CHARS = re.compile("[\\x00-\\x08\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")  # never in a text, not even in a cut one
+SQLITE = b"SQLite format 3\0"
 UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
 """First bytes of compressed files that are not decompressed here -> name."""
 UNSUPPORTED_LOG_HINT = (
@@ -63,6 +64,8 @@ def unrecognized_error(head: bytes, name: str | None) -> UnknownFormatError:
         return UnknownFormatError(f"{file} is empty; re-run the export")
     if packed := next((kind for magic, kind in UNSUPPORTED_ARCHIVES.items() if head.startswith(magic)), None):
         return UnknownFormatError(f"unrecognized format: {file} is compressed with {packed}; decompress it first")
+    if head.startswith(SQLITE):
+        return _database_error(head, file)
     if BINARY_CHARS.search(text):
         return UnknownFormatError(f"unrecognized format: {file} is not a text; {FORMATS_HINT}")
     first = next((line for line in text.splitlines() if line.strip()), "")
@@ -76,13 +79,23 @@ def unrecognized_error(head: bytes, name: str | None) -> UnknownFormatError:
     return UnknownFormatError(f"unrecognized format: {file} {seen}; {FORMATS_HINT}{_table_hint(head, name)}{cut}")
 
 
+def _database_error(head: bytes, file: str) -> UnknownFormatError:
+    """Return the error for a SQLite database of no known tool; nvprof's may have any name."""
+    if b"CUPTI_ACTIVITY_KIND_" in head and b"StringTable" in head:
+        nvprof = next(kind for kind in foreign_files() if kind.ending == ".nvprof")
+        do = _with_name(nvprof.do.replace("FILE.nvprof", "FILE"), file)
+        return UnknownFormatError(f"{file} is {nvprof.what}; export it and upload that: {do}")
+    known = "Nsight Systems, rocprof or rocprofv3"
+    return UnknownFormatError(f"{file} is a SQLite database, but not of {known}; {FORMATS_HINT}")
+
+
 def _table_hint(head: bytes, name: str | None) -> str:
     """Return how a table of numbers can be read; an empty text for other files."""
     lines = [line.rstrip("\r") for line in head_lines(head) if line.strip()]
     words = [line.split() for line in lines[:MAX_TABLE_LINES]]
     if len({tuple(row[1:]) for row in words}) == 1 and len(words[0]) == 2:
-        unit = unit_of(words[0][1])
-        words = [row[:1] for row in words] if unit and unit.dimension == "power" else words
+        printed = unit_of(words[0][1])
+        words = [row[:1] for row in words] if printed and printed.dimension == "power" else words
     if words and all(is_numeric(word) for row in words for word in row) and not any("\t" in line for line in lines):
         counted = len(words[0]) == 1
         print_row = "print NR-1, $1" if counted else "$1=$1; print"

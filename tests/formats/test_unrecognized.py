@@ -4,7 +4,9 @@ import io
 import itertools
 import re
 import shlex
+import sqlite3
 import subprocess
+from contextlib import closing
 
 import pytest
 
@@ -240,3 +242,46 @@ def test_columns_without_a_unit_are_not_guessed():
         formats.read(io.BytesIO(text.encode()), name="trace.csv")
     assert "for a log with a time, name its columns" in str(caught.value)
     assert "awk" not in str(caught.value)
+
+
+@pytest.mark.parametrize("banner", ["==PROF== Connected to process 7\n", ""])
+def test_a_page_with_semicolons_names_its_tool_below_banners_too(banner):
+    names = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size")
+    names += ("Grid Size", "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value")
+    cells = (
+        "0",
+        "7",
+        "app",
+        "h",
+        "saxpy",
+        "1",
+        "7",
+        "(256, 1, 1)",
+        "(64, 1, 1)",
+        "0",
+        "9.0",
+        "S",
+        "Duration",
+        "us",
+        "2",
+    )
+    text = banner + "".join(";".join(f'"{cell}"' for cell in row) + "\n" for row in (names, cells))
+    with pytest.raises(InputError, match="columns of ncu-details with other separators than commas"):
+        formats.read(io.BytesIO(text.encode()), name="page.csv")
+
+
+@pytest.mark.parametrize(
+    ("tables", "seen"),
+    [
+        (("StringTable", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"), "an nvprof profile; .* -i prof.out$"),
+        (("moz_places",), "a SQLite database, but not of Nsight Systems"),
+    ],
+)
+def test_a_database_of_no_known_tool_is_named(tables, seen, tmp_path):
+    path = tmp_path / "prof.out"
+    with closing(sqlite3.connect(path)) as database:
+        for table in tables:
+            database.execute(f"CREATE TABLE {table} (id INTEGER)")
+        database.commit()
+    with pytest.raises(InputError, match=seen), path.open("rb") as stream:
+        formats.read(stream, name="prof.out")
