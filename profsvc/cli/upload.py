@@ -1,6 +1,7 @@
 """``upload`` and ``analyze``: load files, recompute results."""
 
 import dataclasses
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     Take = Callable[[BinaryIO, str, Progress | None, RunInfo], ImportResult | None]
 
 OF_FILE = "file"
+MIN_OBJECTS_TO_COLLECT = 50_000
+"""What is imported is a million objects that stay; Python looks through them again with every 700 that are new."""
 COLUMNS = (
     "file_name", "run", "run_id", "upload_id", "known", "format", "launches", "samples",
     "lines", "lines_stored", "lines_skipped", "lines_rejected", "message",
@@ -161,6 +164,7 @@ def taking(context: Context, how: "ReadOptions", check: bool = False, keeps: boo
 
     With ``keeps``, a file is queued while the service is unreachable; otherwise that is an error.
     """
+    gc.set_threshold(MIN_OBJECTS_TO_COLLECT)
     from profsvc import pipeline
     from profsvc.pipeline.malloc import keep_blocks
 

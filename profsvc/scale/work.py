@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from profsvc import pipeline, settings, store
 from profsvc.errors import InputError, ProfsvcError, ServiceError
+from profsvc.pipeline.malloc import keep_blocks
 from profsvc.scale.files import FileGroup, readable
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def on_worker(function: Callable[[Opened, Item], Result], wanted: Target, item: 
 @cache
 def _open_own(wanted: Target) -> Opened:
     """Open the store that this worker's settings name; raise an error if it is another, or the program is."""
+    keep_blocks()
     known = settings.load()
     engine = store.open_store(str(known["store"]) or None, pooled=True)
     opened = Opened(

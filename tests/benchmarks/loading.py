@@ -26,8 +26,7 @@ from tests.benchmarks.reading import KERNELS, ROOT, gpu_trace, write
 from tests.postgres import Server, migrated, server
 
 START = """
-import os, resource, sqlite3, subprocess, sys, time
-import pandas as pd
+import os, resource, subprocess, sys, time
 path, target, skip = sys.argv[1], sys.argv[2], int(sys.argv[3])
 names = sys.argv[4].split(",")
 """
@@ -70,6 +69,8 @@ with duckdb.connect(target) as connection:
     )
 """
 TO_SQL = """
+import sqlite3
+import pandas as pd
 begin = time.perf_counter()
 connection = sqlite3.connect(target)
 for chunk in pd.read_csv(path, skiprows=skip, names=names, chunksize=100_000):
