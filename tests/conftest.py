@@ -155,10 +155,14 @@ def copied_schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def memory() -> Iterator[Memory]:
-    """Let the analysis of what was analysed before in this process be a copy: a fourth of many tests."""
-    with Memory().in_place() as memory:
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    """Let the analysis of what was analysed before in this run be a copy: a fourth of many tests."""
+    own = tmp_path_factory.getbasetemp()
+    # The processes of pytest-xdist have folders beside each other.
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "remembered"
+    with Memory(folder).in_place() as memory:
         yield memory
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
-"""Answers of the analysis that a test process remembers: it is pure, and most tests look at what is done with them."""
+"""Answers of the analysis that test processes remember: it is pure, and most tests look at what is done with them."""
 
 import hashlib
 import io
+import os
 import pickle
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import isgeneratorfunction
-from threading import Lock
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,23 +22,42 @@ FUNCTIONS = [
     (kernel_means, "launch_results"), (kernel_means, "model_results"), (kernel_means, "run_results"),
     (power, "analyze_power"),
 ]  # fmt: skip
-MAX_ANSWERS, MAX_BYTES = 400, 1 << 20
+MAX_BYTES, MAX_BYTES_OF_PROCESS = 1 << 20, 128 << 20
+"""Of an answer that is kept, and of all that a process keeps."""
 
 
 class _Key(pickle.Pickler):
-    """Writes arguments; the tables of the program are read once, and stand for themselves."""
+    """Writes arguments; the tables of the program are read once, and each is written once."""
 
-    def persistent_id(self, one: Any) -> int | None:
-        return id(one) if isinstance(one, MappingProxyType) else None
+    def __init__(self, written: io.BytesIO, tables: dict[int, tuple[MappingProxyType, bytes]]) -> None:
+        super().__init__(written)
+        self.tables = tables
+
+    def persistent_id(self, one: Any) -> bytes | None:
+        if not isinstance(one, MappingProxyType):
+            return None
+        if id(one) not in self.tables:
+            self.tables[id(one)] = one, _digest(dict(one), self.tables)
+        return self.tables[id(one)][1]
+
+
+def _digest(given: Any, tables: dict[int, tuple[MappingProxyType, bytes]]) -> bytes:
+    written = io.BytesIO()
+    _Key(written, tables).dump(given)
+    return hashlib.sha256(written.getbuffer()).digest()
 
 
 class Memory:
-    """The newest answers by the function and all that it was given; whoever asks gets a copy of his own."""
+    """Answers by the function and all that it was given; whoever asks gets a copy of his own.
 
-    def __init__(self) -> None:
+    They lie in a folder, which the processes of a run share.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int = MAX_BYTES_OF_PROCESS) -> None:
         self.is_on = True
-        self._answers: dict[bytes, bytes] = {}
-        self._lock = Lock()
+        self._folder, self._room = folder, max_bytes
+        self._tables: dict[int, tuple[MappingProxyType, bytes]] = {}
+        folder.mkdir(exist_ok=True)
 
     @contextmanager
     def off(self) -> Iterator[None]:
@@ -51,25 +72,26 @@ class Memory:
         def answer(*given: Any) -> Any:
             if not self.is_on:
                 return function(*given)
-            written = io.BytesIO()
-            _Key(written).dump((function.__module__, function.__name__, given))
-            key = hashlib.sha256(written.getbuffer()).digest()
-            if (known := self._answers.get(key)) is None:
+            file = self._folder / _digest((function.__module__, function.__name__, given), self._tables).hex()
+            try:
+                known = file.read_bytes()
+            except FileNotFoundError:
                 found = function(*given)
                 known = pickle.dumps(list(found) if isgeneratorfunction(function) else found)
-                self._keep(key, known)
+                self._keep(file, known)
             copied = pickle.loads(known)
             return iter(copied) if isgeneratorfunction(function) else copied
 
         return answer
 
-    def _keep(self, key: bytes, answer: bytes) -> None:
-        if len(answer) > MAX_BYTES:
+    def _keep(self, file: Path, answer: bytes) -> None:
+        if len(answer) > min(MAX_BYTES, self._room):
             return
-        with self._lock:
-            self._answers[key] = answer
-            if len(self._answers) > MAX_ANSWERS:
-                del self._answers[next(iter(self._answers))]
+        self._room -= len(answer)
+        part = file.with_name(f"{file.name} {os.getpid()} {threading.get_ident()}")
+        with suppress(OSError):  # the folder goes with the first process that ends
+            part.write_bytes(answer)
+            part.rename(file)
 
     @contextmanager
     def in_place(self) -> Iterator["Memory"]:

@@ -7,17 +7,17 @@ import pandas as pd
 import pytest
 
 from profsvc import store
-from tests.remembered import MAX_ANSWERS, Memory
+from tests.remembered import Memory
 
 
-def test_the_same_arguments_are_computed_once_and_others_anew():
+def test_the_same_arguments_are_computed_once_and_others_anew(tmp_path):
     asked = []
 
     def doubled(table: pd.DataFrame, domain: MappingProxyType, factor: float) -> pd.DataFrame:
         asked.append(factor)
         return table * factor
 
-    memory, table, domain = Memory(), pd.DataFrame({"x": [1.0, np.nan]}, index=[7, 8]), MappingProxyType({})
+    memory, table, domain = Memory(tmp_path), pd.DataFrame({"x": [1.0, np.nan]}, index=[7, 8]), MappingProxyType({})
     ask = memory.remembering(doubled)
     first = ask(table, domain, 2.0)
     first["x"] = 0.0
@@ -34,8 +34,8 @@ def test_the_same_arguments_are_computed_once_and_others_anew():
     assert len(asked) == 7
 
 
-def test_a_generator_is_one_again_and_errors_are_raised_anew():
-    memory, asked = Memory(), []
+def test_a_generator_is_one_again_and_errors_are_raised_anew(tmp_path):
+    memory, asked = Memory(tmp_path), []
 
     def parts(count: int):
         asked.append(count)
@@ -51,12 +51,20 @@ def test_a_generator_is_one_again_and_errors_are_raised_anew():
     assert asked == [2, 3, 3]
 
 
-def test_the_oldest_answer_is_forgotten():
-    memory, asked = Memory(), []
-    ask = memory.remembering(asked.append)
-    for number in (*range(MAX_ANSWERS + 1), MAX_ANSWERS, 0):
-        ask(number)
-    assert asked[MAX_ANSWERS:] == [MAX_ANSWERS, 0]
+def test_another_process_has_the_answers_and_none_has_more_than_there_is_room_for(tmp_path):
+    """Its tables are others by their place in memory and the same by what they hold."""
+    asked = []
+    for memory in (Memory(tmp_path, max_bytes=10), Memory(tmp_path), Memory(tmp_path)):
+        ask = memory.remembering(lambda table: asked.append(len(asked)) or "an answer")
+        assert [ask(MappingProxyType({1: MappingProxyType({2: 3})})) for _ in range(2)] == ["an answer"] * 2
+    assert asked == [0, 1, 2]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_where_the_folder_is_gone_everything_is_computed(tmp_path):
+    memory = Memory(tmp_path / "remembered")
+    (tmp_path / "remembered").rmdir()
+    assert memory.remembering(abs)(-1) == 1
 
 
 def test_a_store_is_the_same_with_and_without(demo, memory, analysed_anew):

@@ -17,7 +17,6 @@ from profsvc.formats.ncu.source_rows import (
     parse_source_header,
     split_row,
     stored_text,
-    text_places,
 )
 from profsvc.formats.parsing.ledger import numbered_lines
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
@@ -107,11 +106,13 @@ class _Page:
         self.file: str | None = None
         self.line: tuple[int, str | None] | None = None
         self.shown: set[int] = set()
+        self.said: set[int] = set()
+        """Hashes of rows that say nothing new under this source line."""
 
     def sort(self, number: int, line: str) -> Record:
         """Return the record of a line, after adding what it says to the tables."""
         text = line.strip()
-        if not text or text.startswith("=="):
+        if not text or text.startswith("==") or hash(text) in self.said:
             return Record(SKIP, number, 1, line, [])
         if match := _NAMED.match(text):
             self.is_copy = self.twice and not self.is_copy and self.launch is not None
@@ -138,8 +139,11 @@ class _Page:
         cut = "" if line.endswith("\n") else "the file ends inside this row: "
         return Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], f"{cut}{reason}")
 
+    def _begin_line(self, line: tuple[int, str | None] | None) -> None:
+        self.line, self.shown, self.said = line, set(), set()
+
     def _name(self, number: int, line: str, what: str, match: re.Match[str] | None) -> Record:
-        self.header, name = None, match[1] if match else ""
+        self.header, self.said, name = None, set(), match[1] if match else ""
         if not name:
             cut = "" if line.endswith("\n") else "the file ends inside this line: "
             return Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], f"{cut}it has no name")
@@ -159,7 +163,8 @@ class _Page:
     def _begin(self, number: int, line: str, header: Header) -> Record:
         if self.launch is None:
             return Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], "no kernel name precedes the table")
-        self.header, self.line, self.shown = header, None, set()
+        self.header = header
+        self._begin_line(None)
         self.unknown.update(dict.fromkeys(header.unknown))
         lines, instructions = "line" in header.leading, "address" in header.leading
         self.forms.add(
@@ -181,29 +186,31 @@ class _Page:
         cells = split_row(text, header)
         if len(cells) != header.cells:
             return wrong_cell_count(len(cells), header.cells) if text.startswith('"') else "not a row of the table"
-        leading: dict[str, list[str]] = {}
-        for what, cell in zip(header.leading, cells, strict=False):
-            leading.setdefault(what, []).append(cell)
+        numbers, sources = header.numbers, header.sources
         metrics = cells[len(header.leading) :]
-        address, line = (next(iter(leading.get(what, [])), "").strip() for what in ("address", "line"))
+        address = cells[numbers["address"]].strip() if "address" in numbers else ""
+        line = cells[numbers["line"]].strip() if "line" in numbers else ""
         if address == _GAP:
+            self.said.add(hash(text))
             return ""
-        if line not in NO_CELL and (parsed := parse_count(line)) is None:
-            return f"the line number {line[:50]!r} is not a number"
         parsed = None if line in NO_CELL else parse_count(line)
-        place = text_places(header.leading)
-        if "address" not in header.leading or address in NO_CELL:
-            return self._line(number, parsed, cells[place["line"]] if "line" in place else "", metrics, header)
+        if parsed is None and line not in NO_CELL:
+            return f"the line number {line[:50]!r} is not a number"
+        if address in NO_CELL:
+            return self._line(number, parsed, cells[sources["line"]] if "line" in sources else "", metrics, header)
         if parsed is not None:
-            self.line, self.shown = (parsed, stored_text(cells[place["line"]])) if "line" in place else None, set()
-        return self._instruction(number, address, cells[place["address"]], metrics, header)
+            self._begin_line((parsed, stored_text(cells[sources["line"]])) if "line" in sources else None)
+        reason = self._instruction(number, address, cells[sources["address"]], metrics, header)
+        if parsed is None and not reason:
+            self.said.add(hash(text))
+        return reason
 
     def _line(self, number: int, line: int | None, source: str, metrics: Sequence[str], header: Header) -> str | None:
         """Add a source line or a PTX line."""
         assert self.launch is not None
         if line is None:
             return "it has neither a line number nor an address"
-        self.line, self.shown = (line, stored_text(source)), set()
+        self._begin_line((line, stored_text(source)))
         if (self.file, line) in self.launch.lines:
             return f"line {line} of this launch was shown before"
         kind = "ptx" if "address" not in header.leading and not self._has_source() else "line"

@@ -6,6 +6,7 @@ behind the text hold no quotes.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import pandas as pd
@@ -26,10 +27,16 @@ _INT64_DIGITS = 18
 
 
 class Header(NamedTuple):
-    """The columns of a table: what the leading cells are, and the place of each metric behind them."""
+    """The columns of a table: what the leading cells are, and the place of each metric behind them.
+
+    ``numbers`` has the first place of a line number and of an address among the leading cells, ``sources`` that of the
+    text behind each.
+    """
 
     cells: int
     leading: tuple[str, ...]
+    numbers: Mapping[str, int]
+    sources: Mapping[str, int]
     counts: tuple[tuple[int, str], ...]
     texts: tuple[tuple[int, str], ...]
     stalls: tuple[tuple[int, str, str], ...]
@@ -69,6 +76,8 @@ def parse_source_header(line: str) -> Header | None:
     return Header(
         len(cells),
         tuple(leading),
+        {what: leading.index(what) for what in leading},
+        text_places(leading),
         tuple((place, name) for place, kind, name in known if kind == COUNT),
         tuple((place, name) for place, kind, name in known if kind == TEXT),
         tuple((place, kind, name) for place, kind, name in known if kind in (STALL, NOT_ISSUED)),
@@ -89,6 +98,8 @@ def split_row(text: str, header: Header) -> list[str]:
     if not text.endswith(('"', '",')) or len(text) < 2:
         return []
     body = text.removesuffix(",")[1:-1]
+    if len(cells := body.split(_SEPARATOR)) == header.cells:
+        return cells
     head, *metrics = body.rsplit(_SEPARATOR, header.cells - len(header.leading))
     first, *rest = head.split(_SEPARATOR, 1)
     leading = [first, *(rest[0].rsplit(_SEPARATOR, len(header.leading) - 2) if rest else [])]
@@ -97,6 +108,7 @@ def split_row(text: str, header: Header) -> list[str]:
     return [*leading, *metrics]
 
 
+@lru_cache(maxsize=1 << 14)  # most cells are one of few numbers
 def parse_count(cell: str) -> int | None:
     """Return a whole number, with signs of thousands or zeros behind a decimal sign; None if it is none.
 
@@ -125,19 +137,19 @@ class SourceRows:
 
     def __init__(self) -> None:
         """Begin without rows."""
-        self.tables: dict[str, dict[str, list[object]]] = {}
+        self.tables: dict[str, list[Mapping[str, object]]] = {}
 
     def add(self, table: str, row: Mapping[str, object]) -> None:
         """Add a row; columns that it lacks are null."""
-        if table not in self.tables:
-            self.tables[table] = {column.name: [] for column in TABLES[table]}
-        for name, values in self.tables[table].items():
-            values.append(row.get(name))
+        self.tables.setdefault(table, []).append(row)
 
     def take(self) -> dict[str, pd.DataFrame]:
         """Return the tables and begin new ones."""
         tables, self.tables = self.tables, {}
-        return {name: frame(name, columns) for name, columns in tables.items()}
+        return {
+            name: frame(name, {column.name: [row.get(column.name) for row in rows] for column in TABLES[name]})
+            for name, rows in tables.items()
+        }
 
 
 def text_places(leading: Sequence[str]) -> dict[str, int]:
