@@ -119,7 +119,7 @@ class TimeBudget:
         self.of_class = class_shares(c)
         self.has_classes = np.asarray(sum(self.of_class.values())) > 0
         # Of issue slots, the share with payload: arithmetic, and the accesses that it cannot do without.
-        times = useful_times(counters, figures)
+        times = useful_times(c, figures)
         payload = (times["issue"] / c["duration_ns"]).to_numpy()
         self.payload = np.fmin(np.nan_to_num(payload, nan=1.0), self.issued)
 

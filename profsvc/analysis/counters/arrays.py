@@ -1,10 +1,15 @@
 """Counters of launches as arrays."""
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Figure = TypeVar("Figure", bound=NDArray[Any])
 
 
 def or_else(values: Array, otherwise: Array | float) -> Array:
@@ -44,6 +49,13 @@ class Counts:
             array.flags.writeable = False
         self._arrays: dict[str, Array] = dict(zip(counters.columns, values, strict=True))
         self.index = counters.index
+        self.known: dict[object, Any] = {}
+        """What `once` keeps."""
+
+    @classmethod
+    def of(cls, counters: "pd.DataFrame | Counts") -> "Counts":
+        """Return the counters of a table, or those given, with the figures that are known of them."""
+        return counters if isinstance(counters, Counts) else cls(counters)
 
     def __getitem__(self, name: str) -> Array:
         """Return one counter over the launches, as an array that cannot be written to."""
@@ -63,3 +75,24 @@ class Counts:
         """Tell of which launches one of the counters is not known."""
         absent: NDArray[np.bool_] = np.isnan(np.array([self[name] for name in names])).any(axis=0)
         return absent
+
+
+def once(function: Callable[[Counts], Figure]) -> Callable[[Counts], Figure]:
+    """Let a figure that many formulas ask for be computed once of the same `Counts`; nobody can write to it.
+
+    >>> doubled = once(lambda c: 2 * c["inst"])
+    >>> c = Counts(pd.DataFrame({"inst": [1.0, 2.0]}))
+    >>> doubled(c), doubled(c) is doubled(c), doubled(c).flags.writeable
+    (array([2., 4.]), True, False)
+    """
+
+    @wraps(function)
+    def figure(c: Counts) -> Figure:
+        if function not in c.known:
+            found = function(c)
+            found.flags.writeable = False
+            c.known[function] = found
+        known: Figure = c.known[function]
+        return known
+
+    return figure

@@ -7,7 +7,7 @@ of memory waste is in `profsvc.analysis.potential.access_patterns`.
 import numpy as np
 from numpy.typing import NDArray
 
-from profsvc.analysis.counters.arrays import Counts, counted_share
+from profsvc.analysis.counters.arrays import Counts, counted_share, once
 from profsvc.analysis.potential.access_patterns import narrow_share
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
 from profsvc.formulas.performance.avoidable_work import excess_conversions, expanded_arithmetic
@@ -58,6 +58,7 @@ def special_unit_warps(c: Counts) -> Array:
     return np.where(np.isnan(c["inst_pipe_xu_warp"]), busy, c["inst_pipe_xu_warp"])
 
 
+@once
 @np.errstate(all="ignore")
 def conversions(c: Counts) -> Array:
     """Conversions of all threads; where not counted by class, those of double precision, at least.
@@ -73,11 +74,13 @@ def conversions(c: Counts) -> Array:
     return np.asarray(counted + _unpacked(c), dtype=np.float64)
 
 
+@once
 def _unpacked(c: Counts) -> Array:
     """Conversions of half precision by its adder, where opcodes are counted; not those of operands of matrices."""
     return np.where(multiplies_matrices(c), 0.0, np.nan_to_num(c["inst_unpack_half_thread"]))
 
 
+@once
 def needless_conversions(c: Counts) -> Array:
     """Conversions of all threads that no value in memory asks for; 0 where not known."""
     moved = c.total("global_load_bytes_requested", "global_store_bytes_requested", "global_ldgsts_bytes_requested")
@@ -96,6 +99,7 @@ def double_by_accident(c: Counts) -> Array:
     return np.clip(np.nan_to_num(by_accident / doubles, posinf=0.0), 0, 1)
 
 
+@once
 @np.errstate(all="ignore")
 def _special_functions(c: Counts) -> Array:
     """Instructions of all threads on the special function unit that are no conversions; 0 where not counted."""
@@ -105,6 +109,7 @@ def _special_functions(c: Counts) -> Array:
     return np.clip(np.nan_to_num(special), 0, None)
 
 
+@once
 @np.errstate(all="ignore")
 def integer_divisions(c: Counts) -> Array:
     """Divisions of integers of all threads, at least: two conversions, a reciprocal and integer steps each.
@@ -140,6 +145,7 @@ def _reductions(c: Counts) -> tuple[Array, Array]:
     return rounded + np.fmin(c["inst_frnd_thread"], 2 * rounded), exponents
 
 
+@once
 @np.errstate(all="ignore")
 def expanded_share(c: Counts) -> Array:
     """Share of the FP32 instructions that are expansions of accurate library functions.
@@ -192,6 +198,7 @@ def spared_checks(c: Counts) -> Array:
     return np.asarray(np.clip(spared, 0, None), dtype=np.float64)
 
 
+@once
 @np.errstate(all="ignore")
 def divided_share(c: Counts) -> Array:
     """Share of the instructions that belong to divisions of integers.

@@ -118,7 +118,7 @@ def launch_potentials(
     ``attainable``: share of its peak that a unit sustains; ``measured``: those the published form knows of.
     """
     c = Counts(counters)
-    T, ramp, times = c["duration_ns"], ramp_ns(c), useful_times(counters, figures)
+    T, ramp, times = c["duration_ns"], ramp_ns(c), useful_times(c, figures)
     share = np.array([attainable[u] for u in UNITS])
     needed = needed_ns(c, times, share)
     start = ramp + fill_ns(c)
@@ -136,7 +136,7 @@ def launch_potentials(
     has_roof = (arithmetic > MIN_TIME_SHARE * T) | (times["dram"].fillna(0.0).to_numpy() > MIN_TIME_SHARE * T)
     is_drain_known = (c["sm_active_cycles_max"] >= 0) & (c["sm_elapsed_cycles_avg"] > 0)
     drain = np.where(is_drain_known, start, T)
-    whole = may_need_less(counters, figures)
+    whole = may_need_less(c, figures)
     flags = _bound_flags(joint, np.fmin(T, drain + most.max(axis=1)), whole)
     is_roof_sure = ((times > MIN_TIME_SHARE * T[:, None]) & ~whole)[list(ROOFLINE_UNITS)].any(axis=1).to_numpy()
     roof_flags = _bound_flags(roof, np.fmin(T, drain + most_roof), whole[list(ROOFLINE_UNITS)])

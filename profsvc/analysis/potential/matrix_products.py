@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.counters.arrays import Counts, once
 from profsvc.analysis.potential.tensor_work import has_tensor_work
 
 Array = NDArray[np.float64]
@@ -25,12 +25,14 @@ def instructions_of_type(c: Counts, kind: str) -> Array:
     return np.where(np.isnan(c[f"inst_{kind}_thread"]), parts, c[f"inst_{kind}_thread"])
 
 
+@once
 @np.errstate(all="ignore")
 def repeated_share(c: Counts) -> Array:
     """Share of the loaded bytes that were loaded before: what DRAM did not have to bring."""
     return np.clip(np.nan_to_num(1 - c["dram_read_bytes"] / c["global_load_bytes_requested"]), 0, 1)
 
 
+@once
 @np.errstate(all="ignore")
 def multiplies_matrices(c: Counts) -> NDArray[np.bool_]:
     """Whether operands of half precision are unpacked for multiply-adds of single precision, or multiplied in pairs.
@@ -53,6 +55,7 @@ def multiplies_matrices(c: Counts) -> NDArray[np.bool_]:
     return np.asarray((packed | tiles) & ~has_tensor_work(c) | multiplies_doubles(c), dtype=np.bool_)
 
 
+@once
 @np.errstate(all="ignore")
 def multiplies_doubles(c: Counts) -> NDArray[np.bool_]:
     """Whether tiles of doubles are multiplied on the pipe of double precision of a chip whose tensor pipe takes them.

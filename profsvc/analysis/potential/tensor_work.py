@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.counters.arrays import Counts, once
 from profsvc.formulas.performance.useful_work import matrix_time
 
 Array = NDArray[np.float64]
@@ -21,6 +21,7 @@ COMMON_TYPES = ("fp16", "bf16", "tf32", "fp64", "int8")
 MIN_PIPE_UTILIZATION = 0.05
 
 
+@once
 @np.errstate(all="ignore")
 def has_tensor_work(c: Counts) -> NDArray[np.bool_]:
     """Whether matrices were multiplied. Constant moves of other kernels also keep that pipe busy, a little."""
@@ -31,6 +32,7 @@ def has_tensor_work(c: Counts) -> NDArray[np.bool_]:
     return np.asarray((operations > 0) | (busy & ~none), dtype=np.bool_)
 
 
+@once
 def tensor_operations(c: Counts) -> Array:
     """Operations of all types, a multiply-add counting as 2; NaN where none was counted."""
     return c.total(*(f"tensor_ops_{kind}" for kind in TENSOR_TYPES))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profsvc.analysis.counters.arrays import Counts
+from profsvc.analysis.counters.arrays import Counts, once
 from profsvc.analysis.potential.access_patterns import (
     gathered_from_dram,
     local_bytes,
@@ -98,6 +98,7 @@ def arithmetic_per_cycle(c: Counts, kind: str) -> Array:
     return np.where(np.isnan(rate), counted / c["elapsed_cycles"], rate)
 
 
+@once
 @np.errstate(all="ignore")
 def half_arithmetic(c: Counts) -> Array:
     """Instructions of all threads on pairs of half precision that are no conversions; 0 where not counted.
@@ -252,6 +253,7 @@ def _atomic_requests(c: Counts) -> Array:
     return np.where(atomics > 0, np.clip(np.nan_to_num(1 - plain / c["l2_tex_requests"]), 0, 1), 0.0)
 
 
+@once
 @np.errstate(all="ignore")
 def has_uncounted_arithmetic(c: Counts) -> NDArray[np.bool_]:
     """Return which launches lack counters of arithmetic or loads, so that overhead cannot be separated."""
@@ -270,12 +272,12 @@ def _may_be_local(c: Counts) -> NDArray[np.bool_]:
     return np.asarray(more & c.lacks("local_load_sectors", "local_store_sectors"), dtype=np.bool_)
 
 
-def all_counted_useful(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+def all_counted_useful(counters: pd.DataFrame | Counts, figures: pd.DataFrame) -> pd.DataFrame:
     """Tell of which units of `UNITS` the useful work is not known, and all that kept them busy is taken as useful.
 
     One row per launch, one column per unit.
     """
-    c, unknown = Counts(counters), figures.isna()
+    c, unknown = Counts.of(counters), figures.isna()
     uncounted = has_uncounted_arithmetic(c)
     shared = c.lacks("shared_load_inst_warp", "shared_store_inst_warp")
     has_shared = ~(c.total("shared_load_inst_warp", "shared_store_inst_warp") == 0)
@@ -309,14 +311,14 @@ def all_counted_useful(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.Data
     )
 
 
-def may_need_less(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+def may_need_less(counters: pd.DataFrame | Counts, figures: pd.DataFrame) -> pd.DataFrame:
     """Return for which units of `UNITS` the result of `useful_times` is only an upper limit.
 
     One row per launch, one column per unit. False: all counts and figures of the unit are known. True: all its work
     counts as useful, its operations as dense, or bytes of local memory as requested.
     """
-    c = Counts(counters)
-    whole = all_counted_useful(counters, figures)
+    c = Counts.of(counters)
+    whole = all_counted_useful(c, figures)
     return whole.assign(
         dram=whole["dram"] | _may_be_local(c),
         l1=whole["l1"] | c.lacks("global_load_l1_hit_fraction"),
@@ -325,12 +327,12 @@ def may_need_less(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame
 
 
 @np.errstate(all="ignore")
-def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
+def useful_times(counters: pd.DataFrame | Counts, figures: pd.DataFrame) -> pd.DataFrame:
     """Return one row per launch and one column per unit of `UNITS`: ns of useful work at peak rate, NaN where unknown.
 
     ``counters`` has one column per counter, ``figures`` the peak rates of `profsvc.analysis.potential.peaks`.
     """
-    c = Counts(counters)
+    c = Counts.of(counters)
     f = {name: figures[name].to_numpy(dtype="float64") for name in figures}
     T, used = c["duration_ns"], busy_shares(c)
     lanes = np.clip(c["warp_nonpred_execution_efficiency_fraction"], 0, 1)
@@ -370,7 +372,7 @@ def useful_times(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     needed = needed_instructions(c, count, loads + stores, again)
     share["issue"] = needed / (f["schedulers_per_sm"] * cycles)
     # Lanes that were off carry no payload, whatever else is known of the instructions.
-    whole, lit = all_counted_useful(counters, figures), {"integer": on, "issue": on}
+    whole, lit = all_counted_useful(c, figures), {"integer": on, "issue": on}
     for u in UNITS:
         share[u] = np.where(whole[u], used[u] * lit.get(u, 1.0), share[u])
-    return pd.DataFrame({u: np.minimum(share[u] * T, T) for u in UNITS}, counters.index)
+    return pd.DataFrame({u: np.minimum(share[u] * T, T) for u in UNITS}, c.index)
