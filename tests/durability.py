@@ -40,6 +40,7 @@ from profsvc.store.ingest import blob_store
 from profsvc.store.ingest import upload as load
 from profsvc.store.maintenance import cleanup
 from profsvc.store.results import writer as results_writer
+from profsvc.store.schema import results as schema
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests import postgres
 from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
@@ -268,6 +269,10 @@ def unowned(engine: Engine) -> list[str]:
             )
             if count := connection.execute(text(query)).scalar_one():
                 wrong.append(f"{count} rows of {table} belong to no upload")
+        for table in schema.RESULTS:
+            query = f"SELECT count(*) FROM {table} WHERE run_id NOT IN (SELECT run_id FROM runs)"
+            if count := connection.execute(text(query)).scalar_one():
+                wrong.append(f"{count} rows of {table} belong to no run")
         twice = "SELECT sha256 FROM uploads GROUP BY run_id, sha256 HAVING count(*) > 1"
         wrong += [f"{sha256} is stored twice" for sha256 in connection.execute(text(twice)).scalars()]
         empty = "SELECT name FROM runs WHERE run_id NOT IN (SELECT run_id FROM uploads)"

@@ -86,6 +86,7 @@ def delete_run(engine: Engine, run_id: int) -> None:
         _record_deletion(connection, found)
         for row in found:
             clear_upload(connection, row["upload_id"])
+        clear_results(connection, run_id)
         connection.execute(text("DELETE FROM runs WHERE run_id = :run_id"), {"run_id": run_id})
 
 

@@ -1,5 +1,6 @@
 import dataclasses
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pandas as pd
 import pytest
@@ -8,11 +9,11 @@ from sqlalchemy import Engine, text
 from profsvc import store
 from profsvc.errors import DomainError, NotFoundError, UsageError
 from profsvc.specs.causes import causes
-from profsvc.store.connection.transactions import reading
+from profsvc.store.connection.transactions import in_transaction, reading, writing
 from profsvc.store.ingest.writers.dictionaries import NAME_COLUMNS
 from profsvc.store.results import writer
 from profsvc.store.schema.tables import metadata
-from tests.store.conftest import KERNELS, batches, info
+from tests.store.conftest import KERNELS, batches, info, only_on
 
 VIEWS = ("v1_criteria", "v1_potential", "v1_models", "v1_causes", "v1_counters")
 FIRST, SECOND = 1_000_000_001, 1_000_000_002
@@ -242,6 +243,30 @@ def test_a_device_is_described(analysed: Engine) -> None:
         store.describe_device(analysed, 7, None, {})
 
 
+def left(engine: Engine) -> set[str]:
+    with reading(engine) as connection:
+        return {t for t in metadata.tables if connection.execute(text(f"SELECT count(*) FROM {t}")).scalar_one()}
+
+
+def test_a_deleted_run_takes_its_results_with_it(analysed: Engine) -> None:
+    assert left(analysed) >= {"counters", "criteria", "potential", "models", "causes"}
+    store.delete_run(analysed, 1)
+    assert left(analysed) <= {"facts", "deleted_uploads", *NAME_COLUMNS}
+
+
+@only_on("postgresql", "on SQLite one process writes at a time")
+def test_a_run_is_deleted_after_its_results_are_written_and_has_none_later(analysed: Engine) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with writing(analysed) as connection, in_transaction(analysed, connection):
+            store.save_results(analysed, 1, [results(0.75)], "2")
+            deleting = pool.submit(store.delete_run, analysed, 1)
+            assert not wait([deleting], 0.2).done
+        deleting.result(60)
+    assert left(analysed) <= {"facts", "deleted_uploads", *NAME_COLUMNS}
+    with pytest.raises(NotFoundError, match="no run has the number 1"):
+        store.save_results(analysed, 1, [results()], "2")
+
+
 def test_deleting_leaves_no_orphans(analysed: Engine) -> None:
     store.write_upload(analysed, info("b"), store.RunInfo(name="first"), batches(begin_ns=7))
     store.write_upload(analysed, info("c"), store.RunInfo(name="other"), batches())
@@ -251,9 +276,7 @@ def test_deleting_leaves_no_orphans(analysed: Engine) -> None:
     assert len(store.select(analysed, "v1_metrics")) == 16
     store.delete_run(analysed, 1)
     store.delete_run(analysed, 2)
-    with reading(analysed) as connection:
-        left = {t for t in metadata.tables if connection.execute(text(f"SELECT count(*) FROM {t}")).scalar_one()}
-    assert left <= {"facts", "deleted_uploads", *NAME_COLUMNS}
+    assert left(analysed) <= {"facts", "deleted_uploads", *NAME_COLUMNS}
     again = store.write_upload(analysed, info(), store.RunInfo(), batches())
     assert (again.upload_id, again.run_id) == (4, 3)  # numbers of what was deleted are not given again
     with pytest.raises(NotFoundError, match="no upload has the number 1"):

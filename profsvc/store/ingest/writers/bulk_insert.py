@@ -17,7 +17,7 @@ from profsvc.tables import CodedTexts
 # The placeholder for a value in a statement, per driver.
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 ROWS_PER_STATEMENT = 10_000
-MIN_ROWS_TO_COPY = 100  # below this number a COPY costs more than it saves
+MIN_ROWS_TO_COPY = 20  # below this number a COPY costs more than it saves
 
 
 class IntegerArrays(NamedTuple):

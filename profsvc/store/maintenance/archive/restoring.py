@@ -16,7 +16,10 @@ from profsvc.store.maintenance.archive.place import Place, open_place
 from profsvc.store.results.totals import write_totals
 from profsvc.store.schema.tables import metadata
 
-_WAITING = "SELECT upload_id, run_id FROM uploads WHERE archive_id = :archive_id AND run_id IN :runs{lock}"
+_WAITING = (
+    "SELECT u.upload_id, u.run_id FROM uploads u JOIN runs r ON r.run_id = u.run_id"
+    " WHERE u.archive_id = :archive_id AND u.run_id IN :runs ORDER BY r.run_id{lock}"
+)
 
 
 class Restored(NamedTuple):
@@ -96,7 +99,7 @@ def _other_layout(place: Place, manifest: Mapping[str, Any], what: str) -> Servi
 def _return(engine: Engine, archive_id: int, place: Place, paths: Mapping[str, str], group: Group) -> tuple[int, int]:
     """Return the rows of a group to their tables in one transaction; return how many files and rows came back."""
     with writing(engine) as connection:
-        lock = " FOR UPDATE" if connection.dialect.name == "postgresql" else ""
+        lock = " FOR UPDATE OF r" if connection.dialect.name == "postgresql" else ""
         query = text(_WAITING.format(lock=lock)).bindparams(bindparam("runs", expanding=True))
         waiting = connection.execute(query, {"archive_id": archive_id, "runs": list(group.runs)}).all()
         if not waiting:

@@ -1,7 +1,9 @@
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, date, datetime
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +13,7 @@ from sqlalchemy import Engine, text
 
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, ProfsvcError, ServiceError, UsageError
-from profsvc.store.connection.transactions import writing
+from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.store.maintenance.archive import archiving, restoring
 from profsvc.store.queries.kernels.history import HistoryFilter, criterion_of_kernel, potential_of_kernel
@@ -106,6 +108,34 @@ def test_a_run_that_was_deleted_meanwhile_stays_so(year: Engine, march: store.Mo
     (back,) = store.restore_month(year, "2025-03")
     assert (back.uploads, back.deleted) == (3, 3)
     assert {row["run_id"] for row in store.select(year, "v1_launches")} == {2, 3, 4}
+
+
+@only_on("postgresql", "on SQLite one process writes at a time")
+def test_a_run_is_deleted_after_its_rows_are_back(
+    year: Engine, march: store.Month, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.archive_month(year, march, place)
+    begun, go, put_back = Event(), Event(), restoring._return_table
+
+    def halting(*arguments: Any) -> int:
+        begun.set()
+        assert go.wait(60)
+        return put_back(*arguments)
+
+    monkeypatch.setattr(restoring, "_return_table", halting)
+    with ThreadPoolExecutor(2) as pool:
+        back = pool.submit(store.restore_month, year, "2025-03")
+        assert begun.wait(60)
+        deleting = pool.submit(store.delete_run, year, 1)
+        assert not wait([deleting], 0.2).done
+        go.set()
+        back.result(60)
+        deleting.result(60)
+    owners = "SELECT DISTINCT launch_id / 1000000000 FROM {} WHERE launch_id > 0 AND launch_id / 1000000000 NOT IN"
+    with reading(year) as connection:
+        for table in ("launches", "counters", "criteria"):
+            lost = connection.execute(text(f"{owners.format(table)} (SELECT upload_id FROM uploads)")).all()
+            assert lost == [], table
 
 
 class KilledError(Exception):
