@@ -8,8 +8,9 @@ the store in one short transaction. A server does not need this lock and receive
 import glob
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,8 +23,8 @@ from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.runs import reserve_sqlite_ids
+from profsvc.store.ingest.writers import postgres_copy
 from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, integer_arrays, object_ids, values
-from profsvc.store.ingest.writers.postgres_copy import copy_columns
 from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
@@ -41,6 +42,9 @@ class Sink(Protocol):
     def write(self, table: str, columns: Columns) -> None:
         """Write rows of a table."""
 
+    def prepare(self, table: str, columns: Columns) -> Callable[[], None]:
+        """Return what writes rows of a table, which another thread may call; as much as possible is done before."""
+
     def close(self) -> None:
         """Finish; no more rows follow."""
 
@@ -54,11 +58,21 @@ class DirectSink:
 
     def write(self, table: str, columns: Columns) -> None:
         """Write rows of a table."""
-        if self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= MIN_ROWS_TO_COPY:
-            copy_columns(self.connection, table, columns)
+        if self._is_copied(columns):
+            postgres_copy.copy_columns(self.connection, table, columns)
             return
         rows = zip(*map(values, columns.values()), strict=True)
         insert_rows(self.connection, table, list(columns), rows)
+
+    def prepare(self, table: str, columns: Columns) -> Callable[[], None]:
+        """Return what writes rows of a table; rows for COPY are already in its format."""
+        if not self._is_copied(columns):
+            return partial(self.write, table, columns)
+        statement, blocks = postgres_copy.prepare(table, columns)
+        return partial(postgres_copy.send, self.connection, statement, list(blocks))
+
+    def _is_copied(self, columns: Columns) -> bool:
+        return self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= MIN_ROWS_TO_COPY
 
     def close(self) -> None:
         """Finish; no more rows follow."""
@@ -94,6 +108,10 @@ class StagedSink:
             zip(*map(values, columns.values()), strict=True),
         )
         self.rows.execute("COMMIT")
+
+    def prepare(self, table: str, columns: Columns) -> Callable[[], None]:
+        """Return what writes rows of a table."""
+        return partial(self.write, table, columns)
 
     def _as_pages(self, table: str, columns: Columns) -> bool:
         """Write rows as pages if they are all numbers and their keys count up."""

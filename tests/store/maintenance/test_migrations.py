@@ -59,7 +59,7 @@ def newer(tmp_path: Path) -> Path:
 
 
 def test_metadata_and_migrations_agree(engine: Engine) -> None:
-    # Postgres keeps these unique by their hash, which Alembic does not look at, and rows of these tables have no checks.
+    # Postgres keeps these unique by their hash, which Alembic does not look at, and looks up no names of these tables.
     others = {"uq_kernels_kernel", "uq_texts_text"}
     others |= {key.name for name in UNCHECKED for key in metadata.tables[name].foreign_key_constraints}
     others = others if engine.dialect.name == "postgresql" else set()

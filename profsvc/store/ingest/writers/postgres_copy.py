@@ -5,7 +5,8 @@ and no bytes. Numbers are big-endian. If no column of a block mixes values and n
 block is one array of records. Otherwise the fields are copied to computed positions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,11 +35,23 @@ class Field(NamedTuple):
     there: "np.ndarray[Any, np.dtype[np.bool_]] | None"
 
 
+class Prepared(NamedTuple):
+    """A COPY: its statement and its blocks, which are empty if there are no rows."""
+
+    statement: str
+    blocks: Iterator[memoryview]
+
+
 def copy_columns(connection: Connection, table: str, columns: Mapping[str, Column]) -> None:
     """Write columns of equal length into a base table of Postgres; NaN means null, as in all tables.
 
     Raise `DomainError` for an unknown column, columns of different lengths, or a number out of range.
     """
+    send(connection, *prepare(table, columns))
+
+
+def prepare(table: str, columns: Mapping[str, Column]) -> Prepared:
+    """Return the COPY that writes columns as `copy_columns` does; this needs no connection."""
     given = {name: _field(table, name, column) for name, column in columns.items()}
     lengths = [len(field.cells) for field in given.values()]
     if len(set(lengths)) > 1:
@@ -46,15 +59,21 @@ def copy_columns(connection: Connection, table: str, columns: Mapping[str, Colum
     # Omitted columns are null.
     named = {name: field for name, field in given.items() if field.there is None or field.there.any()}
     named = named or given
-    fields = list(named.values())
-    if not fields or not len(fields[0].cells):
+    fields, rows = list(named.values()), max(lengths, default=0)
+    blocks = (block([_part(field, begin) for field in fields]) for begin in range(0, rows, ROWS_PER_BLOCK))
+    return Prepared(f"COPY {table} ({', '.join(named)}) FROM STDIN (FORMAT BINARY)", blocks)
+
+
+def send(connection: Connection, statement: str, blocks: Iterable[memoryview]) -> None:
+    """Run a prepared COPY."""
+    waiting = iter(blocks)
+    if (first := next(waiting, None)) is None:
         return
     driver: Any = connection.connection.driver_connection
-    words = f"COPY {table} ({', '.join(named)}) FROM STDIN (FORMAT BINARY)"
-    with driver.cursor() as cursor, cursor.copy(words) as copy:
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(HEADER)
-        for begin in range(0, len(fields[0].cells), ROWS_PER_BLOCK):
-            copy.write(block([_part(field, begin) for field in fields]))
+        for rows in chain([first], waiting):
+            copy.write(rows)
         copy.write(TRAILER)
 
 
@@ -92,8 +111,11 @@ def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarra
     else:
         given = pd.array(column, dtype="Int64") if isinstance(column, list) else column
         array: Any = getattr(given, "array", given)
-        there = ~np.asarray(array.isna())
-        values = array.to_numpy(dtype.lstrip(">"), na_value=0) if not there.all() else array.to_numpy(dtype.lstrip(">"))
+        if isinstance(given, pd.arrays.IntegerArray):  # without a copy
+            values, there = array._data, ~array._mask
+        else:
+            there = ~np.asarray(array.isna())
+            values = array.to_numpy(dtype.lstrip(">"), na_value=0)
     if values.dtype.kind == "f" and np.isnan(values).any():
         there = ~np.isnan(values) if there is None else there & ~np.isnan(values)
         values = np.where(there, values, 0)
@@ -128,10 +150,13 @@ def block(fields: Sequence[Field]) -> memoryview:
     kinds: list[Any] = [("fields", ">i2")]
     for n, field in enumerate(fields):
         kinds += [(f"l{n}", ">i4"), (f"v{n}", field.cells.dtype)] if field.there is None else [(f"l{n}", ">i4")]
-    rows = np.empty(len(fields[0].cells), kinds)
-    rows["fields"] = len(fields)
+    # What all rows have in common is copied as bytes, in half the time of setting it column by column.
+    row = np.zeros(1, kinds)
+    row["fields"] = len(fields)
     for n, field in enumerate(fields):
-        rows[f"l{n}"] = field.cells.dtype.itemsize if field.there is None else -1
+        row[f"l{n}"] = field.cells.dtype.itemsize if field.there is None else -1
+    rows = np.frombuffer(bytearray(row.tobytes()) * len(fields[0].cells), row.dtype)
+    for n, field in enumerate(fields):
         if field.there is None:
             rows[f"v{n}"] = field.cells
     return rows.view(np.uint8).data

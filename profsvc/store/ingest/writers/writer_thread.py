@@ -27,8 +27,8 @@ class WriterThread:
         self.waiting: deque[Future[None]] = deque()
 
     def write(self, table: str, columns: Columns) -> None:
-        """Queue rows of a table; the caller must not change them later."""
-        self.waiting.append(self.pool.submit(self.sink.write, table, columns))
+        """Prepare rows of a table here and queue them; the caller must not change them later."""
+        self.waiting.append(self.pool.submit(self.sink.prepare(table, columns)))
         self._settle(MAX_WAITING_WRITES)
 
     def close(self) -> None:

@@ -12,8 +12,9 @@ from sqlalchemy import Column, Engine, Integer, SmallInteger, Table, text
 from profsvc import store
 from profsvc.errors import DomainError, ServiceError
 from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.ingest.staging import DirectSink
 from profsvc.store.ingest.writers import postgres_copy
-from profsvc.store.ingest.writers.bulk_insert import insert_rows, values
+from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, values
 from profsvc.store.ingest.writers.postgres_copy import copy_columns
 from profsvc.store.schema.tables import metadata
 from tests.store.conftest import only_on
@@ -129,3 +130,17 @@ def test_a_column_of_nulls_is_not_sent(engine: Engine, monkeypatch: pytest.Monke
     assert [row[:4] for row in sensors(engine)] == [(1, "a", None, None), (2, "b", None, None)]
     with pytest.raises(ServiceError), writing(engine) as connection:
         copy_columns(connection, "sensors", {"sensor_id": [None]})
+
+
+@pytest.mark.parametrize("rows", [MIN_ROWS_TO_COPY - 1, MIN_ROWS_TO_COPY])
+def test_prepared_rows_are_written_when_asked(engine: Engine, rows: int) -> None:
+    columns = {"sensor_id": range(1, rows + 1), "samples": [0] * rows, "gpu_index": pd.array([None] * rows, "Int64")}
+    columns |= {name: ["a"] * rows for name in ("quantity", "name", "unit")}
+    with writing(engine) as connection:
+        write = DirectSink(connection).prepare("sensors", columns)
+        count = text("SELECT count(*) FROM sensors")
+        assert connection.execute(count).scalar_one() == 0
+        write()
+        assert connection.execute(count).scalar_one() == rows
+        with pytest.raises(DomainError, match="'texts' has no column 'colour'"):
+            DirectSink(connection).prepare("texts", {"colour": range(MIN_ROWS_TO_COPY)})

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ class Slow:
     def __init__(self, fails_at: int | None = None) -> None:
         self.taken: list[tuple[str, Any]] = []
         self.threads: set[int] = set()
+        self.prepared: set[int] = set()
         self.go, self.begun = threading.Event(), threading.Event()
         self.closed = 0
         self.fails_at = fails_at
@@ -29,6 +31,10 @@ class Slow:
         if len(self.taken) == self.fails_at:
             raise NotFoundError("no such sink")
         self.taken.append((table, columns["a"]))
+
+    def prepare(self, table: str, columns: Columns) -> Callable[[], None]:
+        self.prepared.add(threading.get_ident())
+        return partial(self.write, table, columns)
 
     def close(self) -> None:
         self.closed += 1
@@ -48,6 +54,7 @@ def test_rows_are_taken_in_their_order_by_one_other_thread() -> None:
         assert slow.taken == [(f"t{number % 2}", number) for number in range(50)]
         assert slow.closed == 1
     assert len(slow.threads) == 1
+    assert slow.prepared == {threading.get_ident()}
     assert threading.get_ident() not in slow.threads
 
 
