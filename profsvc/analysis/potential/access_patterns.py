@@ -53,6 +53,8 @@ def unrelated_places(c: Counts) -> Array:
     whole = SECTOR_BYTES * c["l2_tex_read_sectors"] * np.clip(4 / 3 * (1 - requests / sectors), 0, 1)
     asked, brought = (np.clip(c[name] - whole, 0, None) for name in ("global_load_bytes_requested", "dram_read_bytes"))
     used_once = np.nan_to_num(np.fmin(asked, brought) / np.fmax(asked, brought))
+    # Where the place of a load is the value of the load before, no layout brings it closer to others.
+    used_once = used_once * (1 - counted_share(c["global_load_chained_inst_warp"], c["global_load_inst_warp"]))
     # Places that follow from the indices of threads lie in a layout, which can be another.
     regular = np.nan_to_num(c["global_load_regular_excess_fraction"])
     return single_sector_share(sectors, requests) * (1 - used_once) * (1 - regular)

@@ -19,9 +19,9 @@ DIVISION_LENGTH = 6.0
 CONVERSIONS_PER_DIVISION, INTEGERS_PER_DIVISION = 2.0, 12.0
 # One of 64 bits is a subroutine of about 70 instructions, of which nine multiply for an upper half; a product with a
 # prepared reciprocal takes a third of them. Where the divisor stays the compiler prepares the reciprocal: a product, a
-# remainder and two corrections are left, of which a comparison with the divisor spares five.
+# remainder and two corrections are left, of which a comparison with the divisor and a difference spare three.
 LONG_DIVISION_LENGTH, HIGH_PRODUCTS_PER_LONG_DIVISION = 46.0, 9.0
-PREPARED_DIVISION_LENGTH, HIGH_PRODUCTS_PER_DIVISION, COMPARISONS_PER_DIVISION = 5.0, 2.0, 2.0
+PREPARED_DIVISION_LENGTH, HIGH_PRODUCTS_PER_DIVISION, COMPARISONS_PER_DIVISION = 3.0, 2.0, 2.0
 # Reductions of arguments take at most this many conversions for each instruction on the special function unit.
 CONVERSIONS_PER_SPECIAL = 4.0
 # An accurate power rounds its exponent to a float and to an integer, and converts the exponent of its base.
@@ -47,6 +47,8 @@ SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
 # An address has at most eight indices, each with a bound and a product of 64 bits; a turn of a loop is a branch with a
 # counter, a comparison and a copy.
 ADDRESS_LENGTH, TURN_LENGTH = 64.0, 4.0
+# A sum or a prefix of the values of 32 lanes takes five steps.
+LANE_STEPS = 5.0
 POSSIBLE = 0.5
 """Part that counts of work of which no counter tells whether a better version of the kernel needs it."""
 
@@ -339,3 +341,9 @@ def short_steps(c: Counts) -> tuple[Array, Array]:
     short = repeated_steps(c) * np.fmin(np.nan_to_num(SHORT_STEP * barriers / c["inst_executed_warp"]), 1.0)
     accesses = c.total("shared_load_inst_warp", "shared_store_inst_warp")
     return short * barriers, short * counted_share(MOST_EXCHANGED * barriers, accesses)
+
+
+@np.errstate(all="ignore")
+def lone_share(c: Counts) -> Array:
+    """Share of the warp instructions that a single lane executes; 0 where not counted."""
+    return np.clip(np.nan_to_num(c["inst_lone_warp"] / c["inst_executed_warp"]), 0, 1)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.advice import LATENCY, MEMORY_UNITS
-from profsvc.analysis.potential.latency import chained_ns, fill_ns
+from profsvc.analysis.potential.latency import fill_ns, with_chains
 from profsvc.analysis.potential.tensor_work import tensor_time
 from profsvc.analysis.potential.useful_time import (
     UNITS,
@@ -44,15 +44,16 @@ def ramp_ns(c: Counts) -> np.ndarray:
 def needed_ns(c: Counts, times: pd.DataFrame, share: np.ndarray) -> np.ndarray:
     """Time that the useful work of each unit needs, in ns, of shape (launches, units).
 
-    It is the time at the rate that the unit sustains. Units of the SMs need no more than the mean SM worked: what they
-    did in that time, they sustained, and time of idle SMs is not needed. Memory behind the SMs works for all of them.
+    It is the time at the rate that the unit sustains, or that of loads that wait for each other. Units of the SMs need
+    no more than the mean SM worked: what they did in that time, they sustained, and time of idle SMs is not needed.
+    Memory behind the SMs works for all of them.
     """
     active = c["sm_active_cycles_avg"] / c["sm_elapsed_cycles_avg"]
     worked = c["duration_ns"] * np.where((active > 0) & (active < 1), active, np.nan)
     of_sm = np.array([unit not in SHARED_UNITS for unit in times])
     at_rate = times.to_numpy(dtype="float64") / share
-    at_rate[:, UNITS.index("l2")] = np.fmax(at_rate[:, UNITS.index("l2")], chained_ns(c))
-    return np.where(of_sm & (at_rate > worked[:, None]), worked[:, None], at_rate)
+    needed = np.where(of_sm & (at_rate > worked[:, None]), worked[:, None], at_rate)
+    return with_chains(c, needed, times["issue"].to_numpy(dtype="float64"), UNITS.index("l2"))
 
 
 @np.errstate(all="ignore")

@@ -56,3 +56,10 @@ def evicted_share(c: Counts) -> Array:
     """Share of the loads that the same thread loaded before and L1 does not have any more, at least; 0 if not known."""
     again, hits = (np.nan_to_num(c[f"global_load_{name}_fraction"]) for name in ("again", "l1_hit"))
     return np.asarray(np.clip(again - hits, 0, 1), dtype=np.float64)
+
+
+@np.errstate(all="ignore")
+def evicted_of_misses(c: Counts) -> Array:
+    """Share of what L2 sends to L1 that the same thread loaded before, at least; 0 if not known."""
+    hits = np.clip(np.nan_to_num(c["global_load_l1_hit_fraction"]), 0, 1)
+    return np.clip(np.nan_to_num(evicted_share(c) / (1 - hits)), 0, 1)

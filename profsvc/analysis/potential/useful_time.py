@@ -20,6 +20,7 @@ from profsvc.analysis.potential.access_patterns import (
     unused_of_l2_loads,
 )
 from profsvc.analysis.potential.avoidable_work import (
+    LANE_STEPS,
     avoidable_instructions,
     class_shares,
     divided_share,
@@ -27,6 +28,7 @@ from profsvc.analysis.potential.avoidable_work import (
     expanded_share,
     functions_of_polynomials,
     integer_divisions,
+    lone_share,
     needless_conversions,
     overhead_per_instruction,
     short_steps,
@@ -34,7 +36,7 @@ from profsvc.analysis.potential.avoidable_work import (
     values_of_integers,
 )
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_doubles, multiplies_matrices
-from profsvc.analysis.potential.repeated_loads import read_again
+from profsvc.analysis.potential.repeated_loads import evicted_of_misses, read_again
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
 
@@ -179,7 +181,8 @@ def needed_instructions(c: Counts, arithmetic: Array, accesses: Array, again: Ar
     """Warp instructions that a version without proven waste executes, counted with all lanes active.
 
     Where instructions are counted by class, those that no counter proves to be avoidable are needed, but no more
-    overhead than kernels without a flaw execute. ``again`` are loads of values that could stay in registers.
+    overhead than kernels without a flaw execute. ``again`` are loads of values that could stay in registers. What one
+    lane does alone, all lanes of a warp can do in some steps.
     """
     executed, lanes = c["inst_executed_warp"], np.clip(c["warp_nonpred_execution_efficiency_fraction"], 0, 1)
     on = executed * np.where(np.isnan(lanes), 1.0, lanes)
@@ -188,7 +191,8 @@ def needed_instructions(c: Counts, arithmetic: Array, accesses: Array, again: Ar
     counted = (np.asarray(sum(class_shares(c).values())) > 0) & ~multiplies_matrices(c)
     strict, loose = (payload_instructions(executed, lanes, arithmetic, accesses, k) for k in (OVERHEAD, MOST_OVERHEAD))
     loose = np.fmin(loose + values_of_integers(c), on)
-    return np.where(counted, np.fmin(loose, on * (1 - waste)), np.where(arithmetic > 0, strict, on * (1 - waste)))
+    needed = np.where(counted, np.fmin(loose, on * (1 - waste)), np.where(arithmetic > 0, strict, on * (1 - waste)))
+    return np.asarray(needed + (LANE_STEPS - 1) / 32 * lone_share(c) * executed, dtype=np.float64)
 
 
 @np.errstate(all="ignore")
@@ -235,13 +239,16 @@ def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, store
     reads = np.clip(np.nan_to_num(c["l2_tex_read_sectors"] / c["l2_tex_sectors"]), 0, 1)
     hits = np.clip(np.nan_to_num(c["l2_read_hit_fraction"]), 0, 1)
     unrelated = reads * hits * np.fmin(unrelated_places(c), unused_of_l2_loads(c))
+    # What a thread loads again could have stayed on chip.
+    kept = 1 - reads * evicted_of_misses(c)
     unused = np.nan_to_num(1 - c["global_store_bytes_requested"] / (SECTOR_BYTES * c["global_store_sectors"]))
     unrelated = unrelated + (1 - reads) * unrelated_stores(c) * np.clip(unused, 0, 1)
     return {
         "dram": used["dram"] * np.where(moved > 0, asked / moved, 1.0),
         # Sectors are what threads ask L2 for; its other parts, busy with tags, fills or replies, follow from them.
-        "l2": np.fmax(wanted + used["l2"] * unrelated, used["l2"] * _atomic_requests(c) * (used["l2"] > SATURATED)),
-        "l1": wavefronts,
+        "l2": kept
+        * np.fmax(wanted + used["l2"] * unrelated, used["l2"] * _atomic_requests(c) * (used["l2"] > SATURATED)),
+        "l1": wavefronts * (1 - lone_share(c) * (1 - LANE_STEPS / 32)),
     }
 
 

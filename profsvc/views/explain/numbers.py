@@ -28,7 +28,7 @@ METRIC = re.compile(r"(?:[a-z]+:)?(?:'[^']*'|[A-Za-z_][\w.]*)")
 POTENTIAL = {
     "name": "potential",
     "title": "Overall potential speedup",
-    "formula": "T / min(T, ramp + fill + max over units of useful time / attainable share)",
+    "formula": "T / min(T, ramp + fill + max(useful time of a unit / attainable share, chained loads))",
     "reference": "FineGrained2016",
     "section": "V, repaired and extended; profsvc.formulas.performance.useful_work",
     "hint": "See the useful time of each unit in the details of a launch: profsvc show RUN --kernel NAME.",

@@ -30,6 +30,12 @@ def test_a_gather_takes_sectors_one_at_a_time_and_a_stride_does_not() -> None:
     assert unrelated_places(counts(**GATHER | {"dram_read_bytes": 4e6, "l2_tex_requests": 1.1e6})) == 0
 
 
+def test_places_that_the_load_before_tells_are_unrelated_although_dram_brings_each_byte_once() -> None:
+    once = GATHER | {"dram_read_bytes": 4e6, "l2_tex_requests": 1.1e6, "global_load_inst_warp": 1e5}
+    assert unrelated_places(counts(**once, global_load_chained_inst_warp=0.0)) == 0
+    assert unrelated_places(counts(**once, global_load_chained_inst_warp=1e5)) > 0.8
+
+
 def test_what_l2_sent_and_nobody_asked_for() -> None:
     assert unused_of_l2_loads(counts(**GATHER)) == pytest.approx(1 - 4 / 35.2)
     local = {"local_load_sectors": 0.5e6, "local_load_l1_hit_fraction": 0.0}

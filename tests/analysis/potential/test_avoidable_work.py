@@ -1,5 +1,6 @@
 """Work that is avoidable although its results are used, on made-up counters and on kernels of libraries."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,6 +13,7 @@ from profsvc.analysis.potential.avoidable_work import (
     expanded_share,
     functions_of_polynomials,
     integer_divisions,
+    lone_share,
     needless_conversions,
     repeated_steps,
     short_steps,
@@ -152,11 +154,11 @@ def test_short_steps_between_barriers_exchange_what_could_stay_in_registers() ->
     assert repeated_steps(counts(**STEPS)) == 1
 
 
-def test_a_division_with_a_prepared_reciprocal_is_a_product_and_two_comparisons() -> None:
+def test_of_a_division_with_a_prepared_reciprocal_a_comparison_spares_three_instructions() -> None:
     classes = {"inst_integer_thread": 800.0, "inst_ldst_thread": 200.0}
     opcodes = dict.fromkeys(("inst_i2f_thread", "inst_f2i_thread", "inst_mufu_thread", "inst_f2i_long_thread"), 0.0)
     products = {"inst_multiply_high_thread": 50.0, "inst_compare_unsigned_thread": 100.0}
-    assert divided_share(counts(**classes, **opcodes, **products)) == pytest.approx(0.25)
+    assert divided_share(counts(**classes, **opcodes, **products)) == pytest.approx(0.15)
     hashes = products | {"inst_compare_unsigned_thread": 0.0}
     assert divided_share(counts(**classes, **opcodes, **hashes)) == 0
     long = dict.fromkeys(opcodes, 10.0)
@@ -217,3 +219,8 @@ def test_integers_that_become_floats_with_no_polynomial_each_are_data(arithmetic
     opcodes = {f"inst_{name}_thread": 0.0 for name in ("mufu", "f2i", "i2f", "frnd", "integer")}
     loop = {"inst_pipe_xu_warp": 1e3, "inst_bit_convert_thread": 100.0, "inst_i2fp_thread": 100.0}
     assert expanded_share(counts(**opcodes, **loop, inst_fp32_thread=arithmetic)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("lone", "share"), [(25.0, 0.25), (200.0, 1.0), (np.nan, 0.0)])
+def test_what_one_lane_does_alone_is_a_share_of_the_instructions(lone: float, share: float) -> None:
+    assert lone_share(counts(inst_lone_warp=lone, inst_executed_warp=100.0)) == share

@@ -4,9 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from profsvc import specs
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.peaks import FIGURES
-from profsvc.analysis.potential.useful_time import arithmetic_operations, half_arithmetic, useful_times
+from profsvc.analysis.potential.peaks import FIGURES, peaks
+from profsvc.analysis.potential.useful_time import (
+    arithmetic_operations,
+    half_arithmetic,
+    needed_instructions,
+    useful_times,
+)
 
 PAIRS = 3_200_000.0
 
@@ -75,3 +81,19 @@ def test_the_check_of_a_division_is_no_useful_work_of_its_unit(checks: float, pa
     figures = pd.DataFrame([dict.fromkeys(FIGURES, 1.0) | {"sfu_per_sm": 16.0}])
     time = useful_times(pd.DataFrame([{"inst_tensor_warp": 0.0} | divided]), figures)["xu"]
     assert time[0] == pytest.approx(part * 1e6 * divided["pipe_xu_elapsed_fraction"])
+
+
+def test_what_one_lane_does_alone_takes_five_steps_of_all_lanes() -> None:
+    work = {
+        "inst_executed_warp": 1e6, "warp_nonpred_execution_efficiency_fraction": 1 / 32, "elapsed_cycles": 1e4,
+        "shared_load_inst_warp": 1e5, "shared_store_inst_warp": 0.0, "shared_wavefronts_ideal": 1e5,
+        "global_load_inst_warp": 0.0, "global_store_inst_warp": 0.0, "sm_elapsed_cycles_sum": 1e6, "duration_ns": 1e4,
+        **dict.fromkeys((f"flop_count_{kind}_{op}" for kind in ("sp", "dp") for op in ("add", "mul", "fma")), 0.0),
+        "inst_tensor_warp": 0.0, "global_load_bytes_requested": 0.0, "global_store_bytes_requested": 0.0,
+        "l2_to_l1_read_bytes": 0.0, "l1_to_l2_write_bytes": 0.0,
+    }  # fmt: skip
+    table = pd.DataFrame([work, work | {"inst_lone_warp": 1e6}])
+    nothing = np.zeros(2)
+    assert needed_instructions(Counts(table), nothing, nothing, nothing) == pytest.approx([1e6 / 32, 5e6 / 32])
+    times = useful_times(table, peaks(table, specs.figures("NVIDIA H200", "9.0"))[0])
+    assert times["l1"][1] / times["l1"][0] == pytest.approx(5 / 32)
