@@ -106,6 +106,8 @@ def prepare_sensor(power: Log, logs: Sequence[Log], options: Options) -> "PowerS
     told = clean(power.seconds(origin), power.value)
     if told.time_s.size < MIN_READINGS:
         words = f"{counted(told.time_s.size, 'reading')} of {power.name}; at least {MIN_READINGS} are needed"
+        if not len(power.time_ns):
+            words = f"no reading of {power.name} has a time; record the log with a time, for energies and means"
         row = {"sensor_id": power.sensor_id, "upload_id": power.upload_id, "flag": "too_few_readings"}
         return row | {"message": words, "value": float(told.time_s.size), "unit": "1"}
     period = update_period(told.time_s, told.value)

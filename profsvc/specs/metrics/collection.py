@@ -17,6 +17,8 @@ _COLLECT_ALL = {
     "rocprof": "criteria need metrics of NVIDIA's profilers",
     "proton": "criteria need metrics of NVIDIA's profilers: ncu --set full",
 }
+# How names of devices of which Nsight Compute knows nothing begin.
+_OTHER_VENDORS = ("amd", "intel", "radeon", "instinct", "gfx")
 _COLLECT_ALL_NCU = "to collect them, run: ncu --set full"
 MIN_NCU_CAPABILITY = (7, 0)
 
@@ -100,7 +102,11 @@ def how_to_measure(tool: str, device: str | None = None) -> str:
     ('to collect them, run: nvprof --print-gpu-trace --metrics all', 'to collect them, run: ncu --set full')
     >>> how_to_measure("nsys", "Tesla P100-SXM2-16GB")
     'to collect them, run: nvprof --print-gpu-trace --metrics all'
+    >>> how_to_measure("kineto", "AMD Instinct MI300X")
+    "criteria need metrics of NVIDIA's profilers"
     """
+    if device and device.lower().startswith(_OTHER_VENDORS):
+        return _COLLECT_ALL["rocprof"]
     version = figures(device, None).get("compute_capability")
     if isinstance(version, str) and capability_range(version)[0] < MIN_NCU_CAPABILITY and tool not in _COLLECT_ALL:
         return _COLLECT_ALL["nvprof"]

@@ -80,6 +80,12 @@ def test_a_run_keeps_the_time_of_launches_without_a_number(demo: Engine) -> None
     assert whole["ideal_ns"] == pytest.approx(rest)
 
 
+@pytest.mark.parametrize("device", ["AMD Instinct MI300X", "Intel(R) Data Center GPU Max 1550", "Radeon RX 7900"])
+def test_devices_of_other_vendors_are_never_told_to_run_ncu(device: str) -> None:
+    for tool in ("kineto", "nvprof", "nsys"):
+        assert "run: n" not in specs.how_to_measure(tool, device)
+
+
 def test_devices_before_volta_are_never_told_to_run_ncu() -> None:
     for device in ("Tesla P100-SXM2-16GB", "Tesla K40c", "GeForce GTX 950"):
         for tool in ("nsys", "kineto", "nvprof"):

@@ -243,6 +243,13 @@ def test_a_log_of_three_readings_says_so_and_other_sensors_go_on(boards):
     assert set(frames["power_windows"]["sensor_id"]) == {1}
 
 
+def test_a_log_without_times_says_that_it_lacks_them(boards):
+    untimed = made("power", "POWER", [], [], number=9)
+    frames = analyze_power([untimed, *logs_of(boards[0])], NO_MARKS, NO_LAUNCHES)
+    row = frames["power_quality"].set_index("flag").loc["too_few_readings"]
+    assert row["message"] == "no reading of POWER has a time; record the log with a time, for energies and means"
+
+
 def test_an_unknown_sensor_is_named_and_no_power_gives_empty_frames(boards):
     logs = logs_of(boards[0])
     with pytest.raises(NotFoundError, match="no sensor named 'bord'"):
