@@ -31,6 +31,9 @@ import errno
 import re
 from collections.abc import Iterable, Iterator
 
+MAX_NAMED = 10
+"""Names that a message lists before it counts the rest."""
+
 
 class ProfsvcError(Exception):
     """Any error that is shown to a user as its text alone."""
@@ -86,10 +89,7 @@ class NotFoundError(ProfsvcError):
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         if close:
             return cls(f"no {what} named {name!r}; did you mean {' or '.join(map(repr, close))}?")
-        listed = ", ".join(map(repr, sorted(known)[:10])) or "none yet"
-        if len(known) > 10:
-            listed += f" and {len(known) - 10} more"
-        return cls(f"no {what} named {name!r}; there is {listed}")
+        return cls(f"no {what} named {name!r}; there is {first_of(map(repr, sorted(known))) or 'none yet'}")
 
 
 class AccessError(ProfsvcError):
@@ -210,6 +210,16 @@ def wrong_cell_count(cells: int, needed: object) -> str:
     ('it has 1 cell but needs 3', 'it has 4 cells but needs 1 or 2')
     """
     return f"it has {counted(cells, 'cell')} but needs {needed}"
+
+
+def first_of(names: Iterable[str], most: int = MAX_NAMED, sign: str = ", ") -> str:
+    """Return the first of several names, and how many more there are.
+
+    >>> first_of(["a", "b"], 2), first_of(["a", "b", "c"], 2), first_of([])
+    ('a, b', 'a, b and 1 more', '')
+    """
+    names = list(names)
+    return sign.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def counted(count: int, what: str) -> str:

@@ -118,6 +118,10 @@ DESKTOPS = (hardware_monitor, afterburner)
 METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, generic_timeseries)
 NATIVE = (phase_marks, characterization, memory_trace)
+# Texts below whose banners a table of the same tool may stand.
+_TEXTS = (ncu_text, nvprof_text)
+# Formats with any separator, those without one, and those whose refusals name it.
+_OWN_SEPARATORS = (generic_timeseries, nsys_stats_text, *_TEXTS, *NATIVE)
 READERS: list[Reader] = [
     cast(Reader, module) for module in (*PROFILERS, *SENSORS, *DESKTOPS, *METERS, *LOGGERS, *NATIVE)
 ]
@@ -137,7 +141,9 @@ def _matches(head: bytes) -> list[Reader]:
 
 
 def _single_match(matches: list[Reader], head: bytes, name: str | None) -> Reader:
-    tool = _resaved(head) if not matches or matches[0] in (ncu_text, nvprof_text) else ""
+    tool = _resaved(head) if not matches or matches[0] in _TEXTS else ""
+    if matches and not tool.startswith(matches[0].NAME.partition("-")[0]):
+        tool = ""
     if len(matches) == 1 and not tool:
         return matches[0]
     file = name or "the file"
@@ -156,7 +162,7 @@ def _resaved(head: bytes) -> str:
     """Return the format that a file with commas in the place of its separators would have; empty if it has none."""
     for sign in (b";", b"\t"):
         matches = _matches(head.replace(sign, b",")) if sign in head else []
-        if len(matches) == 1 and matches[0] not in (generic_timeseries, *NATIVE):  # refusals name those
+        if len(matches) == 1 and matches[0] not in _OWN_SEPARATORS:
             return matches[0].NAME
     return ""
 

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 from profsvc import pipeline, store, tables
-from profsvc.errors import InputError, ServiceError
+from profsvc.errors import InputError, ServiceError, first_of
 from profsvc.formats.parsing.unpacked_copies import copies_in
 from profsvc.pipeline.import_result import ImportResult, Progress, result_from_store
 from profsvc.pipeline.kept_bytes import OpenUpload, open_arriving_or_kept, open_kept_bytes
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from profsvc.tables import Batch
-
-MAX_NAMED_DEVICES = 10
 
 
 def check_file(
@@ -88,9 +86,7 @@ def ingest(
     if said := store.duplicate_messages(engine, stored.run_id, stored.upload_id):
         verdict.message = "; ".join(filter(None, (verdict.message, *said)))
     if verdict.characterized:
-        names = sorted(verdict.characterized)
-        more = f" and {len(names) - MAX_NAMED_DEVICES} more" if len(names) > MAX_NAMED_DEVICES else ""
-        devices = ", ".join(names[:MAX_NAMED_DEVICES]) + more
+        devices = first_of(sorted(verdict.characterized))
         advice = f"measured: {devices}; to recompute the runs on it, run: profsvc analyze --all"
         verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from profsvc import specs, store
 from profsvc.analysis.launches.characterization import fit_of, is_same_device
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, first_of
 from profsvc.formulas.performance.characterization import eval_characterization, median_spread, saturated
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 Row = dict[str, Any]
-POINTS, MAX_NAMED = 120, 10
+POINTS = 120
 COST = "k_"
 # Suffix of a specification -> its unit; the first match counts.
 UNITS = (
@@ -67,8 +67,7 @@ def summary(measured: Sequence[Row], name: str) -> list[Row]:
     """Return a row for each curve, cost and figure that was measured of the device called ``name``."""
     found = characterization(of_device(measured, name))
     if not any(found.values()):
-        names = sorted({repr(str(row["device"])) for row in measured}) or ["no device"]
-        known = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if names[MAX_NAMED:] else "")
+        known = first_of(sorted({repr(str(row["device"])) for row in measured})) or "no device"
         raise NotFoundError(
             f"no characterization of {name!r}; {known} is characterized. Measure it with: profsvc characterize"
         )

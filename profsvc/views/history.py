@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from profsvc import specs, store
-from profsvc.errors import NotFoundError, UsageError
+from profsvc.errors import NotFoundError, UsageError, first_of
 from profsvc.formulas.change.histories import all_steps
 from profsvc.formulas.change.nightly_test import effect
 from profsvc.formulas.change.surest_step import MIN_HISTORY, MIN_SEGMENT
@@ -150,9 +150,8 @@ def _subject(engine: "Engine", name: str, about: Quantity, project: str | None) 
     if not found:
         raise store.kernel_not_found(engine, name, project)
     known = labels(str(one["kernel"]) for one in found)
-    listed = "; ".join(f"{known[one['kernel']]} (#{one['kernel_id']})" for one in found[:MAX_SHOWN])
-    more = f" and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
-    raise UsageError(f"{len(found)} kernels match {name!r}; give the name or number of one: {listed}{more}")
+    listed = first_of((f"{known[one['kernel']]} (#{one['kernel_id']})" for one in found), MAX_SHOWN, "; ")
+    raise UsageError(f"{len(found)} kernels match {name!r}; give the name or number of one: {listed}")
 
 
 def _nothing(engine: "Engine", name: str, subject: Row, about: Quantity, asked: HistoryFilter) -> NotFoundError:

@@ -285,3 +285,9 @@ def test_a_database_of_no_known_tool_is_named(tables, seen, tmp_path):
         database.commit()
     with pytest.raises(InputError, match=seen), path.open("rb") as stream:
         formats.read(stream, name="prof.out")
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_separators_in_the_text_of_a_profiler_are_not_a_table(sign):
+    text = f"==PROF== Connected to process 7\nloss{sign}0.5\n  saxpy(float *), Context 1, Stream 7\n"
+    assert formats.read(io.BytesIO(text.encode()), name="log.txt")[0].NAME == "ncu-text"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from profsvc.errors import BrokenInputError, wrong_cell_count
+from profsvc.errors import BrokenInputError, first_of, wrong_cell_count
 from profsvc.formats.native.annotated_csv import AnnotatedCsvReader, first_cells
 from profsvc.formats.parsing.ledger import whole_number
 from profsvc.formats.parsing.line_reader import read_lines
@@ -198,8 +198,7 @@ def _message(phases: list[Phase]) -> str:
             until_ns = max(until_ns, phase.end_ns)
     parts = []
     if unended:
-        more = f" and {len(unended) - MAX_SHOWN_LINES} more" if len(unended) > MAX_SHOWN_LINES else ""
-        parts.append(f"no end for the begin on line {', '.join(unended[:MAX_SHOWN_LINES])}{more}")
+        parts.append(f"no end for the begin on line {first_of(unended, MAX_SHOWN_LINES)}")
     if overlapping:
         parts.append(f"{overlapping} of {len(phases)} phases begin before an earlier phase has ended")
     return "; ".join(parts)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from profsvc.errors import BrokenInputError, InputError, counted, wrong_cell_count
+from profsvc.errors import BrokenInputError, InputError, counted, first_of, wrong_cell_count
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.csv_lines import first_page_kind, parse_header
 from profsvc.formats.ncu.source_rows import (
@@ -29,7 +29,6 @@ EXPORT_HINT = "export again with: ncu -i REPORT --csv --page source --print-sour
 ROWS_PER_BATCH = 5_000
 MAX_INSTRUCTIONS = 1 << 18
 """Instructions and source lines of a launch; the code of the largest kernels has a tenth of it."""
-MAX_NAMED_COLUMNS = 10
 
 _NAMED = re.compile(r'"(File Path|Kernel Name|Function Name)"(?:,|$)')
 _NAME = re.compile(r'"[\w ]+","(.*)",?')
@@ -281,10 +280,8 @@ class _Page:
     def _unknown_columns(self) -> str:
         if not self.unknown:
             return ""
-        listed = list(self.unknown)
-        more = f" and {len(listed) - MAX_NAMED_COLUMNS} more" if len(listed) > MAX_NAMED_COLUMNS else ""
-        named = ", ".join(name[:100] for name in listed[:MAX_NAMED_COLUMNS])
-        return f"{counted(len(listed), 'unknown column')} not stored: {named}{more}"
+        named = first_of(name[:100] for name in self.unknown)
+        return f"{counted(len(self.unknown), 'unknown column')} not stored: {named}"
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

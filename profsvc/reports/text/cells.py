@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.errors import first_of
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell, render, visible
 
@@ -31,8 +32,7 @@ def several(names: Sequence[str], most: int) -> str:
     >>> several(["mem, 1 SM", "mem, 2 SMs", "idle"], 2)
     'mem, 1 SM; mem, 2 SMs and 1 more'
     """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return "; ".join(middle(name, 32) for name in names[:most]) + more
+    return first_of((middle(name, 32) for name in names), most, "; ")
 
 
 def bar(value: float | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profsvc.analysis.changes.outcomes import FASTER, REGRESSION
-from profsvc.errors import counted
+from profsvc.errors import counted, first_of
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text.cells import NOT_ALL, bounded, middle, several
@@ -47,8 +47,7 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
     lines += [f"  and {len(moved) - MAX_LISTED} more: -o json"] if len(moved) > MAX_LISTED else []
     for key, words in (("only_before", "only before"), ("only_after", "only after")):
         names = [middle(str(one["kernel"]), 40) for one in view[key]]
-        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-        lines += [f"{words}: {', '.join(names[:MAX_LISTED])}{more}"] if names else []
+        lines += [f"{words}: {first_of(names, MAX_LISTED)}"] if names else []
     lines += ["", *_power(view["power"], width)] if view["power"] else []
     lines += _recorded(view.get("predictions"))
     return "\n".join(visible(line) for line in lines) + "\n"

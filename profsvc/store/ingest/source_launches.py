@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from profsvc.errors import first_of
 from profsvc.kernel_names import short_kernel_name, without_casts
 from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
@@ -162,9 +163,8 @@ def _join(connection: Connection, sources: Sequence[_Source], files: Iterable[_F
     reasons = {}
     for source_id, launches in found.items():
         if len(launches) > 1:
-            listed = [str(those[0]) for those in launches.values()]
-            more = f" and {len(listed) - MAX_LISTED_FILES} more" if len(listed) > MAX_LISTED_FILES else ""
-            reasons[source_id] = f"its kernels fit {', '.join(listed[:MAX_LISTED_FILES])}{more}"
+            known = first_of((str(those[0]) for those in launches.values()), MAX_LISTED_FILES)
+            reasons[source_id] = f"its kernels fit {known}"
         elif not launches:
             reasons[source_id] = fewer.get(source_id, why)
     joined = {source_id: next(iter(launches)) for source_id, launches in found.items() if len(launches) == 1}

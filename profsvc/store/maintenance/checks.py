@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from profsvc.errors import ProfsvcError, ServiceError, counted
+from profsvc.errors import ProfsvcError, ServiceError, counted, first_of
 from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.filesystem import LOCAL_FILE_SYSTEMS, file_system, journal_of, wal_is_safe
 from profsvc.store.connection.sql import Engine, text
@@ -233,9 +233,8 @@ def _analysed(version: str) -> CheckFunction:
         other = "runs whose newest is of another version than today's"
         for what, runs in (("runs whose analysis is not finished", cut), (other, old)):
             if runs:
-                more = f" and {len(runs) - MAX_SHOWN} more" if len(runs) > MAX_SHOWN else ""
-                fix = "profsvc analyze " + ("--all" if more else " ".join(runs))
-                yield Check("analysis", "warn", f"{what}: {', '.join([*runs.values()][:MAX_SHOWN])}{more}", fix)
+                fix = "profsvc analyze " + ("--all" if len(runs) > MAX_SHOWN else " ".join(runs))
+                yield Check("analysis", "warn", f"{what}: {first_of(runs.values(), MAX_SHOWN)}", fix)
         if not cut and not old:
             yield Check("analysis", "ok", "every run has one")
 
@@ -272,8 +271,7 @@ def _damage(damaged: list[int], count: int) -> Check:
 
 
 def _listed(what: str, numbers: list[int]) -> str:
-    more = f" and {len(numbers) - MAX_SHOWN} more" if len(numbers) > MAX_SHOWN else ""
-    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:MAX_SHOWN]))}{more}"
+    return f"{what}{'s' * (len(numbers) > 1)} {first_of(map(str, numbers), MAX_SHOWN)}"
 
 
 def _deleted(engine: Engine, _files: BlobStore) -> Iterator[Check]:

@@ -12,7 +12,7 @@ import numpy as np
 from profsvc import store
 from profsvc.analysis.models import what_if as analysis
 from profsvc.analysis.potential.tensor_work import TENSOR_TYPES
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, first_of
 from profsvc.reports.rows import plain
 from profsvc.views import memory_traces
 from profsvc.views.launches import LIMIT, launches_of
@@ -121,8 +121,7 @@ def _left_out(launches: Sequence[Row], reasons: Mapping[int, str]) -> list[str]:
         groups.setdefault(why, []).append(f"#{launch['launch_index']} {launch['kernel_short']}")
     notes = []
     for why, names in groups.items():
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        notes.append(f"excluded: {', '.join(names[:3])}{more}: {why}")
+        notes.append(f"excluded: {first_of(names, 3)}: {why}")
     return notes
 
 
@@ -150,8 +149,7 @@ def _roofline(of: Plots) -> Plot:
                 "ceiling": said.get("ceiling_label")}  # fmt: skip
         rows.append(_head(launch) | own)
     if none:
-        more = f" and {len(none) - 3} more" if len(none) > 3 else ""
-        notes.append(f"excluded, no floating-point operations: {', '.join(none[:3])}{more}")
+        notes.append(f"excluded, no floating-point operations: {first_of(none, 3)}")
     if not rows:
         raise NotFoundError("; ".join(notes))
     first = next(launch for launch, _ in known if launch["launch_id"] == rows[0]["launch_id"])

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, first_of
 from profsvc.formulas.thermal.temperature_correction import MAX_EXTRAPOLATION
 from profsvc.views.power.run_power import Row
 from profsvc.views.power.run_power import power as power_of_run
@@ -86,9 +86,8 @@ def _once(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> dict[Hashable,
 
 
 def _alone(rows: Sequence[Row], when: str) -> str:
-    names = list(dict.fromkeys(f"{row['window']} of {row['sensor']}" for row in rows))
-    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
-    return f"power windows only {when}: {', '.join(names[:MAX_SHOWN])}{more}"
+    names = dict.fromkeys(f"{row['window']} of {row['sensor']}" for row in rows)
+    return f"power windows only {when}: {first_of(names, MAX_SHOWN)}"
 
 
 def _far(old: Row, new: Row) -> str:
