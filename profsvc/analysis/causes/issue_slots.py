@@ -36,6 +36,8 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     serial = np.where(np.isnan(lone), serial, share_of(lone * 31 / 32, off))
     # Where the first lanes of each warp work, the others wait for no path and no loop.
     first = share_of(c["inst_first_lanes_off_thread"] / 32 / c["inst_executed_warp"], off)
+    # One thread that waits for other blocks works for nobody.
+    meeting = share_of(c["inst_meeting_warp"] * 31 / 32 / c["inst_executed_warp"], off)
     # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
     retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)
     # A fuller warp does in one instruction what these did in several, with one wait.
@@ -80,18 +82,18 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         **taken,
         **{f"occupancy_{name}": few * few_warps for name, few in occupancy_limit(c).items()},
         "partly_filled_warps": absent * full,
-        "thread_divergence": off * full * np.clip(1 - serial - retried - first, 0, 1),
+        "thread_divergence": off * full * np.clip(1 - serial - retried - first - meeting, 0, 1),
         "contended_shared_atomics": off * full * retried,
         "serial_section": off * full * serial,
         "predicated_off_threads": off_lanes * (1 - of_cases) + off * full * first,
         "tensor_cores_unused": products + throttled * share_of(products, products + needed),
         "redundant_loads": repeated * (1 + share_of(waits, useful)),
-        "overhead_instructions": beyond * (1 + share_of(waits, useful)),
+        "overhead_instructions": taken["overhead_instructions"] + beyond * (1 + share_of(waits, useful)),
         "warp_imbalance": ended,
         "sm_imbalance": few_blocks,
         "dependent_instructions": dependent - few_warps - ended - few_blocks,
         "instruction_cache": stall["no_instruction"],
-        "barriers": barriers + taken["barriers"],
+        "barriers": barriers + taken["barriers"] + off * full * meeting,
         "arithmetic_limit": rest
         - repeated
         - products
@@ -126,6 +128,9 @@ def barrier_causes(budget: TimeBudget, behind_conflicts: Array) -> dict[str, Arr
     section = c["inst_alone_section_warp"] / c["grid_blocks"]
     others = (c["inst_executed_warp"] - c["inst_alone_section_warp"]) / c["warps_launched"]
     alone = np.where(np.isnan(section), alone, share_of(section, others))
+    # At a meeting of the grid a block waits for the blocks that come last, whatever its own warps do.
+    meets = c["inst_meeting_warp"] > 0
+    alone = np.where(meets, 0.0, alone)
     per_warp = of["misc"] * np.nan_to_num(c["inst_per_warp"])
     rare = np.where((per_warp < FEW_BARRIERS) & budget.has_classes, 1.0, 0.0)
     waited = budget.at_barriers
@@ -135,6 +140,7 @@ def barrier_causes(budget: TimeBudget, behind_conflicts: Array) -> dict[str, Arr
     each = c["stall_barrier_warp_cycles"] / c["barrier_inst_warp"]
     equal = (BARRIER_CYCLES + np.fmin(step, MOST_TURN_CYCLES)) / each
     unequal = np.where(np.isnan(equal), unequal, np.clip(1 - equal, 0, 1))
+    unequal = np.where(meets, 0.0, unequal)
     return {
         "serial_section": wait * alone,
         "warp_imbalance": wait * (1 - alone) * unequal,

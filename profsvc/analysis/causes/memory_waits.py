@@ -159,6 +159,10 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     """Return the shares of the time that causes of waits for global memory take."""
     c, stall = budget.c, budget.stall
     wait = np.asarray(sum(stall[name] for name in GLOBAL_STALLS)) + queued_on_chip
+    # What one thread asks again and again whether other blocks have come is of their meeting, with the fence before it.
+    met = stall["long_scoreboard"] * np.nan_to_num(c["stall_meeting_fraction"])
+    met = met + np.where(c["inst_meeting_warp"] > 0, stall["membar"], 0.0)
+    wait = wait - met
     busy, of_dram = utilization(c)
     of_atomics = _of_atomics(budget, busy)
     contended, wait = wait * of_atomics, wait * (1 - of_atomics)
@@ -244,6 +248,7 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "memory_limit": parts.useful - repeated - reordered,
         "redundant_loads": again + repeated,
         "narrow_accesses": thin + words,
+        "barriers": met,
         "partly_filled_warps": absent,
         "warp_imbalance": ended,
         "sm_imbalance": shorter * (1 - staged),

@@ -9,6 +9,8 @@ import pandas as pd
 from profsvc.analysis.counters.merged import SourcedCounters, merge_counters
 from profsvc.analysis.source_code.addresses import load_counts, loops_of
 from profsvc.analysis.source_code.bfloat16 import unpacked_threads
+from profsvc.analysis.source_code.bits import bit_by_bit_threads
+from profsvc.analysis.source_code.functions import spared_threads
 from profsvc.analysis.source_code.lanes import lane_counts
 from profsvc.analysis.source_code.places import place_counts
 from profsvc.analysis.source_code.registers import operands
@@ -19,6 +21,8 @@ FIRST_LANES, ALONE = "inst_first_lanes_off_thread", "inst_alone_section_warp"
 REGULAR = "global_load_regular_excess_fraction"
 REGULAR_STORES = "global_store_regular_excess_fraction"
 BFLOAT16 = "inst_unpack_bfloat16_thread"
+FUNCTIONS, BITS = "inst_function_excess_thread", "inst_bit_by_bit_thread"
+MEETING, MEETING_WAITS = "inst_meeting_warp", "stall_meeting_fraction"
 SOURCES = {
     CHAINED: "source page: sum(instructions) of LDG whose address comes from the load of the turn of a loop before",
     SHARED: "source page: bytes of LDG whose address depends on a part of the block index alone",
@@ -29,6 +33,10 @@ SOURCES = {
     FIRST_LANES: "source page: threads that are off while the first lanes of all warps work",
     ALONE: "source page: sum(instructions) of sections that one thread of a warp executes, from 32 instructions on",
     BFLOAT16: "source page: sum(thread_instructions_on) of shifts, masks and permutations that unpack a bfloat16",
+    FUNCTIONS: "source page: calls of functions of the math library times the arithmetic that cheaper forms spare",
+    BITS: "source page: sum(thread_instructions_on) of loops that move a bit at a time, beyond one for each bit",
+    MEETING: "source page: sum(instructions) of sections in which one thread waits for other blocks",
+    MEETING_WAITS: "source page: samples of Long Scoreboard of these sections over those of all instructions",
     TILE: "source page: samples of Long Scoreboard of STS over those of all instructions",
 }
 
@@ -45,7 +53,7 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
         loops = loops_of(rows)
         loads, places = load_counts(rows, own, loops), place_counts(rows, own, loops)
         has_lanes = any(row["thread_instructions"] is not None for row in rows)
-        lanes = lane_counts(rows, own) if has_lanes else (np.nan, np.nan)
+        lanes = lane_counts(rows, own, loops) if has_lanes else (np.nan,) * 4
         samples = [row["long_scoreboard"] or 0 for row in rows]
         of_stores = sum(waits for waits, one in zip(samples, own, strict=True) if one.opcode == "STS")
         values = {
@@ -58,6 +66,10 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             FIRST_LANES: lanes[0],
             ALONE: lanes[1],
             BFLOAT16: unpacked_threads(rows, own),
+            FUNCTIONS: spared_threads(rows),
+            BITS: bit_by_bit_threads(rows, own, loops),
+            MEETING: lanes[2],
+            MEETING_WAITS: _share(lanes[3], sum(samples)),
             TILE: _share(of_stores, sum(samples)),
         }
         for name, value in values.items():

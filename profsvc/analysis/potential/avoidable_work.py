@@ -169,6 +169,8 @@ def expanded_share(c: Counts) -> Array:
         arithmetic, np.clip(np.where(np.isnan(rounded), converted, rounded), 0, None), FUNCTION_LENGTH
     )
     expanded = expanded + expanded_arithmetic(np.clip(arithmetic - expanded, 0, None), exponents, FUNCTION_LENGTH)
+    # Functions whose coefficients the machine code has are known one by one.
+    expanded = np.fmax(expanded, np.nan_to_num(c["inst_function_excess_thread"]))
     return np.where(instructions_of_type(c, "fp64") > 0, 0.0, np.clip(np.nan_to_num(expanded / arithmetic), 0, 1))
 
 
@@ -227,6 +229,12 @@ def _long_and_prepared_divisions(c: Counts) -> tuple[Array, Array]:
     high = high - HIGH_PRODUCTS_PER_LONG_DIVISION * long
     compared = c["inst_compare_unsigned_thread"] / COMPARISONS_PER_DIVISION - whole
     return long, np.clip(np.nan_to_num(np.fmin(high, compared)), 0, None)
+
+
+def bit_by_bit_share(c: Counts) -> Array:
+    """Share of the instructions that move one bit at a time, beyond those that words take; 0 where not counted."""
+    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    return counted_share(c["inst_bit_by_bit_thread"], every)
 
 
 THREAD_CLASSES = (
@@ -315,6 +323,7 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
         "register_spills": np.where(spilled, counted_share(kept, np.ones(len(kept))), 0.0),
         "local_memory": np.where(spilled, 0.0, counted_share(kept * serving, np.ones(len(kept)))),
         "integer_division": divided,
+        "overhead_instructions": bit_by_bit_share(c),
         "expensive_functions": functions,
         "accidental_double": (doubled + longer) * double_by_accident(c),
         "type_conversions": converted,

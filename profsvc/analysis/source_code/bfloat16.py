@@ -1,7 +1,8 @@
 """Values of bfloat16 that become single precision, which has no instruction of its own: SASS.
 
 A bfloat16 is the upper half of a float, so a shift, a mask or a permutation of bytes unpacks it. The same instructions
-work on integers: those are values whose result arithmetic of single precision reads.
+work on integers: those are values whose result arithmetic of single precision reads, or that go to a tile in shared
+memory for it.
 """
 
 import re
@@ -17,7 +18,7 @@ UNPACKING = re.compile(
     r"|PRMT R\d+, RZ, 0x(?:5410|7610), R\d+"
 )
 OPCODES = frozenset(("IMAD", "LOP3", "PRMT", "SHF"))
-ARITHMETIC = frozenset(("FADD", "FFMA", "FMUL"))
+READERS = frozenset(("FADD", "FFMA", "FMUL", "STS"))
 
 
 def unpacked_threads(rows: Sequence[Mapping[str, Any]], code: Sequence[Operands]) -> float:
@@ -30,7 +31,7 @@ def unpacked_threads(rows: Sequence[Mapping[str, Any]], code: Sequence[Operands]
     read: set[int] = set()
     for place, own in enumerate(code):
         if unpacked:
-            if own.opcode in ARITHMETIC:
+            if own.opcode in READERS:
                 read.update(unpacked[name] for name in own.read if name in unpacked)
             for name in own.written:
                 unpacked.pop(name, None)

@@ -2,13 +2,14 @@
 
 Paths and loops of data leave another number of lanes in each warp. Where the same number of them is on in all warps,
 the index of the lane decides: the first of a warp work, and the others wait for them. One alone is a section that the
-warp could share, if it is long enough.
+warp could share, if it is long enough. One that asks again and again whether a place of memory has changed, and stores
+nothing, does not work: it waits for other blocks, as at a meeting of the grid.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from profsvc.analysis.source_code.registers import Operands
+from profsvc.analysis.source_code.registers import STORES, Operands
 
 Row = Mapping[str, Any]
 LANES = 32
@@ -16,6 +17,11 @@ LANES = 32
 LONG_SECTION = 32
 ORDERED = ("GE", "GT", "LE", "LT")
 LEAVES = frozenset(("BRA", "EXIT"))
+# What other blocks write is asked for past the caches of the SM.
+FRESH = ".STRONG."
+WRITES = STORES | {"ATOM", "ATOMG", "ATOMS", "RED", "REDG"}
+# Warps at the border of the data have fewer lanes, or none: by so much the mean of all warps is off.
+BORDER_LANES = 0.01
 
 
 class LaneCounts(NamedTuple):
@@ -25,45 +31,70 @@ class LaneCounts(NamedTuple):
     """Instructions of threads that were off, as only the first lanes of each warp worked."""
     alone_warps: float
     """Instructions of warps of which one thread was on, in sections of `LONG_SECTION` or more."""
+    meeting_warps: float = 0.0
+    """Instructions of warps of which one thread waited for other blocks."""
+    meeting_samples: float = 0.0
+    """Samples of Long Scoreboard in them."""
 
 
-def lane_counts(rows: Sequence[Row], code: Sequence[Operands]) -> LaneCounts:
+def lane_counts(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[tuple[int, int]] = ()) -> LaneCounts:
     """Return the counts of a launch; ``rows`` are its instructions in the order of their addresses.
 
-    Each has ``sass, instructions, thread_instructions``.
+    Each has ``sass, instructions, thread_instructions, long_scoreboard``; ``loops`` are their first and last places.
     """
-    off = alone = 0.0
-    for lanes, places in _sections(rows):
+    asking = [loop for loop in loops if _asks_again(rows, code, loop)]
+    off = alone = meeting = samples = 0.0
+    for lanes, is_same, places in _sections(rows):
         warps = float(sum(rows[place]["instructions"] for place in places))
-        if lanes > 1:
-            off += (LANES - lanes) * warps if _is_ordered(rows, code, places[0]) else 0.0
-        elif warps >= LONG_SECTION * rows[places[0]]["instructions"]:
+        if lanes == 1 and any(places[0] <= first and last <= places[-1] for first, last in asking):
+            meeting += warps
+            samples += sum(rows[place]["long_scoreboard"] or 0 for place in places)
+        elif lanes > 1:
+            off += (LANES - lanes) * warps if _is_ordered(rows, code, places[0], is_same) else 0.0
+        elif is_same and warps >= LONG_SECTION * rows[places[0]]["instructions"]:
             alone += warps
-    return LaneCounts(off, alone)
+    return LaneCounts(off, alone, meeting, samples)
 
 
-def _sections(rows: Sequence[Row]) -> Iterator[tuple[int, list[int]]]:
-    """Yield pieces of code of which each instruction has the same whole number of active lanes, fewer than all."""
-    lanes, places = 0, list[int]()
+def _asks_again(rows: Sequence[Row], code: Sequence[Operands], loop: tuple[int, int]) -> bool:
+    """Whether a loop does nothing but load what other blocks write, until it has changed."""
+    body = range(loop[0], loop[1] + 1)
+    asks = any(code[place].opcode in ("LD", "LDG") and FRESH in rows[place]["sass"] for place in body)
+    return asks and WRITES.isdisjoint(code[place].opcode for place in body)
+
+
+def _sections(rows: Sequence[Row]) -> Iterator[tuple[int, bool, list[int]]]:
+    """Yield pieces of code of which each instruction has the same whole number of active lanes, fewer than all.
+
+    Each with whether that is so in all warps, or but for those at the border of the data.
+    """
+    lanes, is_same, places = 0, True, list[int]()
     for place, row in enumerate(rows):
         warps, threads = row["instructions"], row["thread_instructions"]
         if not warps or threads is None:
             continue
-        own = threads // warps if threads % warps == 0 and threads < LANES * warps else 0
-        if own != lanes:
+        own = round(threads / warps)
+        off = abs(threads / warps - own)
+        own, same = (own if off <= BORDER_LANES and own < LANES else 0), off == 0
+        if (own, same) != (lanes, is_same):
             if lanes:
-                yield lanes, places
-            lanes, places = own, []
+                yield lanes, is_same, places
+            lanes, is_same, places = own, same, []
         places.append(place)
     if lanes:
-        yield lanes, places
+        yield lanes, is_same, places
 
 
-def _is_ordered(rows: Sequence[Row], code: Sequence[Operands], first: int) -> bool:
-    """Whether the branch before a section compares an order, as of the index of the lane, and no equality."""
+def _is_ordered(rows: Sequence[Row], code: Sequence[Operands], first: int, is_same: bool) -> bool:
+    """Whether the branch before a section compares an order, as of the index of the lane, and no equality.
+
+    If not all warps have the same number of lanes, only those that ended are known to have no other path.
+    """
     for branch in range(first - 1, -1, -1):
         guards = [name for name in code[branch].read if name.startswith(("P", "UP"))]
         if code[branch].opcode in LEAVES and guards and rows[branch]["instructions"]:
+            if not is_same and code[branch].opcode != "EXIT":
+                return False
             written = (one for one in range(branch - 1, -1, -1) if guards[0] in code[one].written)
             found = next(written, None)
             return found is not None and any(f".{one}." in rows[found]["sass"] for one in ORDERED)
