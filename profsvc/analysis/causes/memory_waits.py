@@ -187,9 +187,11 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     # What L1 keeps of a sector until another lane wants it lies together: only what L1 and its lanes left counts.
     scattered_stores = (parts.waste - uncoalesced) * unrelated_stores(c)
     scattered = uncoalesced * share_of(np.fmin(unrelated_places(c), unused_of_l2_loads(c)), unused["load"])
+    # A load whose place comes from the load before can be neither copied ahead nor put in order, nor bring more.
+    chained = share_of(c["global_load_chained_inst_warp"], c["global_load_inst_warp"])
     # Whether values at unrelated places could be closer together, no counter tells, unless the places are of a list.
     missed = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (1 - share_of(c["l2_read_hit_fraction"], 1.0))
-    thrashing = np.where(has_listed_places(c), 1.0, POSSIBLE) * missed * scattered
+    thrashing = (POSSIBLE + (1 - POSSIBLE) * has_listed_places(c) * (1 - chained)) * missed * scattered
     in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
     by_words = word_by_word(c)
     repeats, reloads = in_l1 * repeated_share(c) * by_words, reloaded_share(c, budget.sms)
@@ -220,21 +222,22 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     # Devices before 8.0 have no such copies, and no tool counts any for them.
     uncopied = (c["global_ldgsts_inst_warp"] == 0) & (budget.count("tma_load_inst_warp") == 0)
     is_staged = uncopied & (staged > 0.5)
+    copyable = is_staged * (1 - chained)
     # What a store to shared memory waits for could be under way while the step before is computed, and no longer.
     tile = latency * np.nan_to_num(c["stall_tile_fraction"])
     computed = np.clip(budget.active - np.asarray(sum(stall[name] for name in GLOBAL_STALLS)), 0, 1)
-    ahead = np.where(is_staged, np.fmin(tile, computed) * repeated_steps(c), 0.0)
+    ahead = copyable * np.fmin(tile, computed) * repeated_steps(c)
     latency = latency - ahead
     # By Little's law the bytes under way are too few by the factor that the busiest unit idles. Words instead of bytes
     # make up for some of it, more warps for some, more loads of each warp for the rest.
     lacking = np.log(1 / np.clip(busy, 1e-3, 0.999))
-    short = np.log(1 / (1 - narrow_share(c)))
+    short = np.log(1 / (1 - narrow_share(c) * (1 - chained)))
     warps = np.log(1 / np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1))
     gaps, shorter = np.log(1 / (1 - between)), np.log(1 / (1 - ended_blocks))
     needed = np.fmax(lacking, short + warps + gaps + shorter)
     words, few_warps, gaps, shorter = (latency * share_of(part, needed) for part in (short, warps, gaps, shorter))
     # A copy runs ahead of the next step; a block that loads a tile once has none.
-    staged = np.where(is_staged & np.isnan(c["stall_tile_fraction"]), repeated_steps(c), 0.0)
+    staged = np.where(np.isnan(c["stall_tile_fraction"]), copyable * repeated_steps(c), 0.0)
     # More warps would hide the wait for a tile as well as a copy would; no counter tells which of both is at hand.
     few_warps = few_warps * np.where(staged > 0, POSSIBLE, 1.0)
     return {
