@@ -195,19 +195,24 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
     by_words = word_by_word(c)
     repeats, reloads = in_l1 * repeated_share(c) * by_words, reloaded_share(c, budget.sms)
-    # What a thread loads again and L1 does not have any more, fewer warps or smaller parts would find there.
+    # What a thread loads again and L1 does not have any more, fewer warps or smaller parts would find there. Of the time
+    # beyond L1 it has the share of the loads that miss, those that hit wait for neither L2 nor DRAM.
     evicted = evicted_share(c)
+    of_misses = share_of(evicted, 1 - in_l1) * (1 - chained)
+    l1 = np.nan_to_num(c["sol_l1_fraction"])
+    of_l2 = np.clip(1 - of_dram - share_of(l1, np.asarray(sum(_shared_units(c))) + l1), 0, 1)
     repeated = parts.useful * np.clip(np.fmax(repeats, reloads * by_words) - evicted, 0, 1) * (1 - of_dram)
     # What DRAM brings again for other blocks, another order of the blocks would find in L2.
-    reordered = parts.useful * (of_dram * read_again(c) + (1 - of_dram) * evicted)
+    reordered = parts.useful * (of_dram * read_again(c) + of_l2 * of_misses)
     queued = share_of(stall["lg_throttle"], np.asarray(sum(stall[name] for name in GLOBAL_STALLS)))
     moved = budget.count("global_load_bytes_requested", "global_store_bytes_requested")
     narrow = 1 - share_of(moved, WIDEST_BYTES * budget.count("global_load_inst_warp", "global_store_inst_warp"))
     latency = parts.latency
     again, thin = latency * queued * repeats, latency * queued * (1 - repeats) * narrow
-    latency = latency - again - thin
-    # What the same SM loaded before, and warps ask for by rows, a tile on chip serves without the latency of L2.
     missed_l1 = 1 - share_of(in_l1 * LATENCIES[0], unloaded_latency(c))
+    lost_again = latency * missed_l1 * of_misses
+    latency = latency - again - thin - lost_again
+    # What the same SM loaded before, and warps ask for by rows, a tile on chip serves without the latency of L2.
     # Lanes that load the same word share it; whether warps load the same at one time, no counter tells.
     words = WORD_BYTES * 32 * budget.lanes * (1 - narrow_share(c)) * c["global_load_inst_warp"]
     shared = 1 - share_of(c["global_load_bytes_requested"], words)
@@ -245,7 +250,7 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "register_spills": np.where(spilled, local, 0.0),
         "local_memory": np.where(spilled, 0.0, local),
         "uncoalesced_loads": uncoalesced - scattered,
-        "cache_thrashing": thrashing + reordered,
+        "cache_thrashing": thrashing + reordered + lost_again,
         "unrelated_accesses": scattered - thrashing + scattered_stores,
         "uncoalesced_stores": parts.waste - uncoalesced - scattered_stores,
         "memory_limit": parts.useful - repeated - reordered,
