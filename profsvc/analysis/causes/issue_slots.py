@@ -136,7 +136,8 @@ def barrier_causes(budget: TimeBudget, behind_conflicts: Array) -> dict[str, Arr
     waited = budget.at_barriers
     unequal = np.fmax(rare, np.clip(1 - (1 - waited) / waited, 0, 1))
     # Where barriers are counted: what each takes if warps of equal work take turns between two of them.
-    step = c["inst_executed_warp"] / c["barrier_inst_warp"] * c["active_warps_per_scheduler_avg"] / 2
+    turns = np.fmin(c["active_warps_per_scheduler_avg"], np.ceil(c["block_threads"] / 32 / 4)) / 2
+    step = c["inst_executed_warp"] / c["barrier_inst_warp"] * turns
     each = c["stall_barrier_warp_cycles"] / c["barrier_inst_warp"]
     equal = (BARRIER_CYCLES + np.fmin(step, MOST_TURN_CYCLES)) / each
     unequal = np.where(np.isnan(equal), unequal, np.clip(1 - equal, 0, 1))
