@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.causes.issue_slots import barrier_causes, issue_causes
-from profsvc.analysis.causes.memory_waits import global_memory_causes, on_chip_causes
+from profsvc.analysis.causes.memory_waits import global_memory_causes, on_chip_causes, shared_units
+from profsvc.analysis.causes.staged_tiles import hidden_by_copies, overlap
 from profsvc.analysis.causes.time_budget import Array, TimeBudget
 from profsvc.specs.causes import causes
 
@@ -48,6 +49,7 @@ def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     ):
         for name, share in parts.items():
             total[name] = total.get(name, np.zeros(len(counters))) + share
+    total = hidden_by_copies(total, overlap(budget, np.fmax(*shared_units(budget.c))))
     table = pd.DataFrame(total, budget.c.index)
     return table.where(pd.Series(budget.known, table.index), np.nan)
 

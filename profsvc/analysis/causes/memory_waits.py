@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from profsvc.analysis.causes.staged_tiles import copyable_share
 from profsvc.analysis.causes.time_budget import (
     GLOBAL_STALLS,
     STALLS,
@@ -19,7 +20,7 @@ from profsvc.analysis.potential.access_patterns import (
     unrelated_stores,
     unused_of_l2_loads,
 )
-from profsvc.analysis.potential.avoidable_work import POSSIBLE, conversions, repeated_steps, special_unit_warps
+from profsvc.analysis.potential.avoidable_work import POSSIBLE, conversions, special_unit_warps
 from profsvc.analysis.potential.latency import HITS, LATENCIES, unloaded_latency
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices, repeated_share
 from profsvc.analysis.potential.repeated_loads import evicted_share, read_again, reloaded_share, word_by_word
@@ -67,7 +68,7 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
     function = wait_parts(wait * of_special, special, converted)
     conflicting = (shared.waste + shared.latency * conflicts) * (1 - contended)
     # Without them other units are the limit: the launch takes as long as its busiest other unit: no less is saved.
-    least = wavefronts - np.fmax(wavefronts * (1 - conflicts), np.fmax(budget.issued, np.fmax(*_shared_units(c))))
+    least = wavefronts - np.fmax(wavefronts * (1 - conflicts), np.fmax(budget.issued, np.fmax(*shared_units(c))))
     at_barriers = np.fmin(np.clip(pipe * least * (1 - contended) - conflicting, 0, None), stall["barrier"])
     shares = {
         "contended_shared_atomics": wait * of_shared * contended,
@@ -91,7 +92,7 @@ def utilization(c: Counts) -> tuple[Array, Array]:
     The pipe of L1 serves shared memory as well: where a load takes no longer than a single one, it does not queue
     before that pipe.
     """
-    dram, l2 = _shared_units(c)
+    dram, l2 = shared_units(c)
     l1 = np.nan_to_num(c["sol_l1_fraction"])
     queue = 1 - unloaded_latency(c) / c["lsu_latency_global_cycles"]
     queued = np.fmin(l1, np.where(np.isnan(queue), 1.0, np.clip(queue, 0, 1)))
@@ -99,7 +100,7 @@ def utilization(c: Counts) -> tuple[Array, Array]:
 
 
 @np.errstate(all="ignore")
-def _shared_units(c: Counts) -> tuple[Array, Array]:
+def shared_units(c: Counts) -> tuple[Array, Array]:
     """Share of the time in which DRAM and L2 were busy, of what they sustain."""
     l2 = np.fmax(np.nan_to_num(c["l2_utilization_fraction"]) / L2_SUSTAINED, np.nan_to_num(c["sol_l2_fraction"]))
     return np.nan_to_num(c["dram_throughput_fraction"]) / DRAM_SUSTAINED, l2
@@ -195,12 +196,12 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
     by_words = word_by_word(c)
     repeats, reloads = in_l1 * repeated_share(c) * by_words, reloaded_share(c, budget.sms)
-    # What a thread loads again and L1 does not have any more, fewer warps or smaller parts would find there. Of the time
-    # beyond L1 it has the share of the loads that miss, those that hit wait for neither L2 nor DRAM.
+    # What a thread loads again and L1 does not have any more, fewer warps or smaller parts would find there. It has its
+    # share of the loads that miss of the time beyond L1: those that hit wait for neither L2 nor DRAM.
     evicted = evicted_share(c)
     of_misses = share_of(evicted, 1 - in_l1) * (1 - chained)
     l1 = np.nan_to_num(c["sol_l1_fraction"])
-    of_l2 = np.clip(1 - of_dram - share_of(l1, np.asarray(sum(_shared_units(c))) + l1), 0, 1)
+    of_l2 = np.clip(1 - of_dram - share_of(l1, np.asarray(sum(shared_units(c))) + l1), 0, 1)
     repeated = parts.useful * np.clip(np.fmax(repeats, reloads * by_words) - evicted, 0, 1) * (1 - of_dram)
     # What DRAM brings again for other blocks, another order of the blocks would find in L2.
     reordered = parts.useful * (of_dram * read_again(c) + of_l2 * of_misses)
@@ -223,15 +224,11 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     # A block keeps the slots of warps that are done until its last warp is.
     early, between, ended_blocks = empty_slots(c)
     ended, latency = latency * early, latency * (1 - early)
-    staged = share_of(c["shared_store_inst_warp"], c["global_load_inst_warp"])
-    # Devices before 8.0 have no such copies, and no tool counts any for them.
-    uncopied = (c["global_ldgsts_inst_warp"] == 0) & (budget.count("tma_load_inst_warp") == 0)
-    is_staged = uncopied & (staged > 0.5)
-    copyable = is_staged * (1 - chained)
+    copyable = copyable_share(budget)
     # What a store to shared memory waits for could be under way while the step before is computed, and no longer.
     tile = latency * np.nan_to_num(c["stall_tile_fraction"])
     computed = np.clip(budget.active - np.asarray(sum(stall[name] for name in GLOBAL_STALLS)), 0, 1)
-    ahead = copyable * np.fmin(tile, computed) * repeated_steps(c)
+    ahead = copyable * np.fmin(tile, computed)
     latency = latency - ahead
     # By Little's law the bytes under way are too few by the factor that the busiest unit idles. Words instead of bytes
     # make up for some of it, more warps for some, more loads of each warp for the rest.
@@ -242,7 +239,7 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     needed = np.fmax(lacking, short + warps + gaps + shorter)
     words, few_warps, gaps, shorter = (latency * share_of(part, needed) for part in (short, warps, gaps, shorter))
     # A copy runs ahead of the next step; a block that loads a tile once has none.
-    staged = np.where(np.isnan(c["stall_tile_fraction"]), copyable * repeated_steps(c), 0.0)
+    staged = np.where(np.isnan(c["stall_tile_fraction"]), copyable, 0.0)
     # More warps would hide the wait for a tile as well as a copy would; no counter tells which of both is at hand.
     few_warps = few_warps * np.where(staged > 0, POSSIBLE, 1.0)
     return {

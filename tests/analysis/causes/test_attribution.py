@@ -118,7 +118,9 @@ def test_what_dram_brings_for_one_block_after_the_other_depends_on_their_order()
 def test_what_dram_reads_beyond_distinct_places_of_threads_came_again() -> None:
     busy = {"dram_throughput_fraction": 0.9, "global_load_again_fraction": 0.75, "global_load_distinct_bytes": 1.6e7}
     table = shares([QUIET | busy, QUIET | busy | {"global_load_distinct_bytes": 6.4e7}, QUIET | busy | NO_REPEAT])
-    assert table["cache_thrashing"].tolist() == pytest.approx([0.75 * table["memory_limit"][2], 0, 0])
+    # L1 lost them, too: the part of the wait in which nothing is busy is theirs.
+    limit, latency = table["memory_limit"][2], table["few_loads_in_flight"][2]
+    assert table["cache_thrashing"].tolist() == pytest.approx([0.75 * (limit + latency), 0.75 * latency, 0])
 
 
 def test_what_l1_lost_of_what_a_thread_loaded_before_is_thrashing_and_no_redundant_load() -> None:
@@ -160,6 +162,37 @@ def test_a_block_waits_for_a_long_section_of_one_thread() -> None:
     waited = table[["serial_section", "barriers", "warp_imbalance"]].sum(axis=1)
     assert table["serial_section"][0] == pytest.approx(section / others * waited[0], rel=0.1)
     assert table["serial_section"][1] == 0
+
+
+def test_a_thread_that_waits_for_other_blocks_is_at_a_barrier_of_the_grid() -> None:
+    waits = (
+        QUIET | FLAWS["barriers"] | {"warps_launched": 8448.0, "inst_lone_warp": 1e5, "stall_membar_warp_cycles": 1e6}
+    )
+    alone, met = {"inst_alone_section_warp": 1e5}, {"inst_alone_section_warp": 0.0, "inst_meeting_warp": 1e5}
+    asks = {"stall_long_scoreboard_warp_cycles": 2e6, "stall_meeting_fraction": 1.0}
+    table = shares([waits | alone | asks, waits | met | asks])
+    assert table["serial_section"][0] > 0.1
+    assert table.loc[1, ["serial_section", "warp_imbalance", "thread_divergence"]].tolist() == pytest.approx([0, 0, 0])
+    assert table["barriers"][1] > table["barriers"][0] + table["serial_section"][0]
+
+
+def test_warps_of_a_block_at_other_schedulers_take_no_turns() -> None:
+    wait = {"barrier_inst_warp": 1e5, "stall_barrier_warp_cycles": 2e7, "active_warps_per_scheduler_avg": 8.0}
+    waits = QUIET | FLAWS["barriers"] | wait
+    table = shares([waits | {"block_threads": 1024.0}, waits | {"block_threads": 128.0}])
+    assert table["barriers"][0] > table["barriers"][1]
+    assert table["warp_imbalance"][0] < table["warp_imbalance"][1]
+
+
+def test_a_place_that_comes_from_the_load_before_is_of_no_list_and_needs_no_word() -> None:
+    narrow = (
+        QUIET
+        | FLAWS["few_loads_in_flight"]
+        | {f"memory_inst_{bits}bit_warp": 1e6 * (bits == 16) for bits in (8, 16, 32, 64, 128)}
+    )
+    loads = narrow["global_load_inst_warp"]
+    table = shares([narrow, narrow | {"global_load_chained_inst_warp": loads}])
+    assert table["narrow_accesses"][0] > table["narrow_accesses"][1]
 
 
 def test_arithmetic_that_warps_wait_for_behind_longer_ones_is_of_their_imbalance() -> None:

@@ -7,9 +7,13 @@ from profsvc.analysis.counters.by_code import (
     AGAIN,
     ALONE,
     BFLOAT16,
+    BITS,
     CHAINED,
     DISTINCT,
     FIRST_LANES,
+    FUNCTIONS,
+    MEETING,
+    MEETING_WAITS,
     REGULAR,
     REGULAR_STORES,
     SHARED,
@@ -48,7 +52,7 @@ def test_launches_without_a_page_keep_their_counters() -> None:
 
 def test_a_page_without_threads_does_not_tell_which_lanes_are_off() -> None:
     table, _ = counters_by_code({7: [row("STS [R5], R4", 1) | {"thread_instructions": None}]})
-    assert table.loc[7, [ALONE, FIRST_LANES]].isna().all()
+    assert table.loc[7, [ALONE, FIRST_LANES, MEETING, MEETING_WAITS]].isna().all()
 
 
 def test_bytes_of_loads_that_come_again() -> None:
@@ -63,3 +67,9 @@ def test_bytes_of_loads_that_come_again() -> None:
 def test_values_of_bfloat16_are_counted_by_threads() -> None:
     table, _ = counters_by_code({7: [row("IMAD.U32 R4, R2, 0x10000, RZ", 0), row("FFMA R6, R4, R5, R6", 0)]})
     assert table.loc[7, BFLOAT16] == 32
+
+
+def test_functions_and_bits_are_counted_by_threads() -> None:
+    table, _ = counters_by_code({7: [row("FFMA R1, R2, R3, 0.1331529766321182251", 0)], 8: [row("FADD R1, R2, R3", 0)]})
+    assert table[FUNCTIONS].tolist() == [13 * 32, 0]
+    assert table[BITS].tolist() == [0, 0]

@@ -68,6 +68,7 @@ def test_functions_are_expanded_in_single_precision_alone() -> None:
     assert expanded_share(counts(**functions)) == pytest.approx(0.9)
     assert expanded_share(counts(**functions, inst_fp64_thread=1.0)) == 0
     assert expanded_share(counts(inst_fp32_thread=2000.0)) == 0
+    assert expanded_share(counts(inst_fp32_thread=2000.0, inst_function_excess_thread=500.0)) == 0.25
 
 
 # Thread instructions of sines in a loop whose counter is converted, and of their fast form.

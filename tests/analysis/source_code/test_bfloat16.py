@@ -18,8 +18,9 @@ def threads(*code: str) -> float:
         "LOP3.LUT R4, R2, 0xffff0000, RZ, 0xc0, !PT", "PRMT R4, RZ, 0x7610, R2", "PRMT R4, RZ, 0x5410, R2",
     ],
 )  # fmt: skip
-def test_what_puts_a_half_word_above_is_unpacked_where_arithmetic_reads_it(unpacking: str) -> None:
+def test_what_puts_a_half_word_above_is_unpacked_where_arithmetic_or_a_tile_reads_it(unpacking: str) -> None:
     assert threads(unpacking, "FFMA R6, R4, R5, R6", "FFMA R7, R4, R5, R7") == 32
+    assert threads(unpacking, "STS [R8], R4") == 32, "a tile in shared memory, whose products are of floats"
     assert threads(unpacking, "IADD3 R6, R4, R5, RZ") == 0
     assert threads(unpacking, "MOV R4, R8", "FFMA R6, R4, R5, R6") == 0, "the register has another value by then"
 
