@@ -181,6 +181,9 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         if side == "load":  # copies whose size was not counted are among the sectors, but not among the bytes
             needed = np.where(has_copies_without_size(c), np.nan, needed)
         unused[side] = np.clip(np.nan_to_num(1 - needed / c[f"global_{side}_sectors"]), 0, 1)
+        # One word that all lanes load is a whole sector, and no lane could ask for the rest.
+        excess = (c["global_theoretical_sectors"] - c["global_theoretical_sectors_ideal"]) / c[f"global_{side}_sectors"]
+        unused[side] = np.where(np.isnan(excess), unused[side], np.clip(excess, 0, unused[side]))
         wasted[side] = share_of(crossed, np.asarray(sum(crossings.values()))) * unused[side]
     waste = wasted["load"] + wasted["store"]
     parts = wait_parts(wait, busy, waste)

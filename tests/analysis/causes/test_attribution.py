@@ -195,6 +195,12 @@ def test_a_place_that_comes_from_the_load_before_is_of_no_list_and_needs_no_word
     assert table["narrow_accesses"][0] > table["narrow_accesses"][1]
 
 
+def test_a_sector_of_one_word_for_all_lanes_is_not_uncoalesced() -> None:
+    loads = QUIET | FLAWS["uncoalesced_loads"] | {"global_theoretical_sectors": 1.6e7}
+    table = shares([loads | {"global_theoretical_sectors_ideal": ideal} for ideal in (2e6, 8e6, 1.6e7)])
+    assert table["uncoalesced_loads"][0] > table["uncoalesced_loads"][1] > 0 == table["uncoalesced_loads"][2]
+
+
 def test_arithmetic_that_warps_wait_for_behind_longer_ones_is_of_their_imbalance() -> None:
     waits = QUIET | FLAWS["dependent_instructions"] | {"warps_per_block": 8.0, "achieved_occupancy_fraction": 0.25}
     table = shares([waits | {"warp_latency_avg_cycles": 25.0, "block_latency_avg_cycles": 100.0}, waits])
