@@ -13,7 +13,7 @@ from profsvc.analysis.source_code.bits import bit_by_bit_threads
 from profsvc.analysis.source_code.functions import spared_threads
 from profsvc.analysis.source_code.lanes import lane_counts
 from profsvc.analysis.source_code.places import place_counts
-from profsvc.analysis.source_code.registers import operands
+from profsvc.analysis.source_code.registers import Operands, operands
 
 CHAINED, SHARED, TILE = "global_load_chained_inst_warp", "global_load_shared_place_bytes", "stall_tile_fraction"
 AGAIN, DISTINCT = "global_load_again_fraction", "global_load_distinct_bytes"
@@ -22,7 +22,9 @@ REGULAR = "global_load_regular_excess_fraction"
 REGULAR_STORES = "global_store_regular_excess_fraction"
 BFLOAT16 = "inst_unpack_bfloat16_thread"
 FUNCTIONS, BITS = "inst_function_excess_thread", "inst_bit_by_bit_thread"
+SHARED_WORDS = "shared_load_words_thread"
 MEETING, MEETING_WAITS = "inst_meeting_warp", "stall_meeting_fraction"
+WORD_BITS = 32
 SOURCES = {
     CHAINED: "source page: sum(instructions) of LDG whose address comes from the load of the turn of a loop before",
     SHARED: "source page: bytes of LDG whose address depends on a part of the block index alone",
@@ -35,6 +37,7 @@ SOURCES = {
     BFLOAT16: "source page: sum(thread_instructions_on) of shifts, masks and permutations that unpack a bfloat16",
     FUNCTIONS: "source page: calls of functions of the math library times the arithmetic that cheaper forms spare",
     BITS: "source page: sum(thread_instructions_on) of loops that move a bit at a time, beyond one for each bit",
+    SHARED_WORDS: "source page: sum(thread_instructions_on * access_size / 32) of LDS",
     MEETING: "source page: sum(instructions) of sections in which one thread waits for other blocks",
     MEETING_WAITS: "source page: samples of Long Scoreboard of these sections over those of all instructions",
     TILE: "source page: samples of Long Scoreboard of STS over those of all instructions",
@@ -68,6 +71,7 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             BFLOAT16: unpacked_threads(rows, own),
             FUNCTIONS: spared_threads(rows),
             BITS: bit_by_bit_threads(rows, own, loops),
+            SHARED_WORDS: _words(rows, own),
             MEETING: lanes[2],
             MEETING_WAITS: _share(lanes[3], sum(samples)),
             TILE: _share(of_stores, sum(samples)),
@@ -76,6 +80,13 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             found[name].append(value)
     table = pd.DataFrame(found, index=pd.Index(list(code), name="launch_id", dtype="int64"), dtype="float64")
     return table, {name: np.full(len(table), text, dtype=object) for name, text in SOURCES.items()}
+
+
+def _words(rows: Sequence[Mapping[str, Any]], code: Sequence[Operands]) -> float:
+    """Return the words that all threads load from shared memory."""
+    loads = [row for row, one in zip(rows, code, strict=True) if one.opcode == "LDS"]
+    bits = sum((row["thread_instructions_on"] or 0) * int(row["access_size"] or WORD_BITS) for row in loads)
+    return bits / WORD_BITS
 
 
 def _share(part: float, whole: float) -> float:

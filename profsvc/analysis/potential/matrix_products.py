@@ -89,15 +89,16 @@ def _multiply_adds(c: Counts) -> Array:
 def _are_of_tiles(c: Counts, products: Array) -> NDArray[np.bool_]:
     """Whether products of all threads are of tiles in shared memory, more of them for each load than it has words."""
     loads = 32 * np.nan_to_num(c["shared_load_inst_warp"])
-    return np.asarray((loads > 0) & (products > WORDS_PER_LOAD * loads), dtype=np.bool_)
+    words = np.where(np.isnan(c["shared_load_words_thread"]), WORDS_PER_LOAD * loads, c["shared_load_words_thread"])
+    return np.asarray((loads > 0) & (products > words), dtype=np.bool_)
 
 
 @np.errstate(all="ignore")
 def _multiplies_tiles_of_bytes(c: Counts, executed: Array) -> NDArray[np.bool_]:
-    """Whether most instructions are products of four bytes (IDP) of tiles that serve again and again."""
+    """Whether many instructions are products of four bytes (IDP) of tiles that serve again and again."""
     products = c["inst_dot_product_thread"]
     words = c["global_load_bytes_requested"] / WORD_BYTES
-    most = (products > MIN_FMA_SHARE * executed) & (products > MIN_PRODUCTS_PER_VALUE * words)
+    most = (products > MIN_TILE_FMA_OF_ALL * executed) & (products > MIN_PRODUCTS_PER_VALUE * words)
     return np.asarray(most & _are_of_tiles(c, products), dtype=np.bool_)
 
 

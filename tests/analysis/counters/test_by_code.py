@@ -17,6 +17,7 @@ from profsvc.analysis.counters.by_code import (
     REGULAR,
     REGULAR_STORES,
     SHARED,
+    SHARED_WORDS,
     TILE,
     counters_by_code,
     with_machine_code,
@@ -73,3 +74,9 @@ def test_functions_and_bits_are_counted_by_threads() -> None:
     table, _ = counters_by_code({7: [row("FFMA R1, R2, R3, 0.1331529766321182251", 0)], 8: [row("FADD R1, R2, R3", 0)]})
     assert table[FUNCTIONS].tolist() == [13 * 32, 0]
     assert table[BITS].tolist() == [0, 0]
+
+
+def test_words_of_shared_memory_are_counted_by_the_width_of_their_loads() -> None:
+    load = row("LDS.128 R4, [R2]", 0) | {"access_size": "128"}
+    table, _ = counters_by_code({7: [load, row("LDS R8, [R2]", 0), row("STS [R2], R8", 0)]})
+    assert table.loc[7, SHARED_WORDS] == 5 * 32

@@ -92,10 +92,13 @@ def test_products_of_four_bytes_are_of_matrices_where_a_load_serves_many() -> No
     }  # fmt: skip
     assert multiplies_matrices(counts(**tiles))
     for other in (
-        {"inst_dot_product_thread": 490.0}, {"global_load_bytes_requested": 400.0}, {"shared_load_inst_warp": 0.0},
+        {"inst_dot_product_thread": 390.0}, {"global_load_bytes_requested": 400.0}, {"shared_load_inst_warp": 0.0},
         {"shared_load_inst_warp": 6.0}, {"inst_tensor_warp": 1.0}, {"inst_dot_product_thread": float("nan")},
     ):  # fmt: skip
         assert not multiplies_matrices(counts(**tiles | other)), other
+    # Where the width of loads is known, a vector has one product for each word of them, and matrices have more.
+    words = tiles | {"shared_load_inst_warp": 12.0}
+    assert [bool(multiplies_matrices(counts(**words, shared_load_words_thread=n))[0]) for n in (340, 680)] == [True, False]
 
 
 def test_tiles_of_doubles_are_multiplied_where_the_tensor_pipe_takes_them() -> None:
