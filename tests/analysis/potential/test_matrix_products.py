@@ -98,7 +98,8 @@ def test_products_of_four_bytes_are_of_matrices_where_a_load_serves_many() -> No
         assert not multiplies_matrices(counts(**tiles | other)), other
     # Where the width of loads is known, a vector has one product for each word of them, and matrices have more.
     words = tiles | {"shared_load_inst_warp": 12.0}
-    assert [bool(multiplies_matrices(counts(**words, shared_load_words_thread=n))[0]) for n in (340, 680)] == [True, False]
+    assert multiplies_matrices(counts(**words, shared_load_words_thread=340.0))
+    assert not multiplies_matrices(counts(**words, shared_load_words_thread=680.0))
 
 
 def test_tiles_of_doubles_are_multiplied_where_the_tensor_pipe_takes_them() -> None:
