@@ -36,7 +36,7 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     serial = np.where(np.isnan(lone), serial, share_of(lone * 31 / 32, off))
     # Where the first lanes of each warp work, the others wait for no path and no loop.
     first = share_of(c["inst_first_lanes_off_thread"] / 32 / c["inst_executed_warp"], off)
-    # One thread that waits for other blocks works for nobody.
+    # One thread that waits for other blocks does no work.
     meeting = share_of(c["inst_meeting_warp"] * 31 / 32 / c["inst_executed_warp"], off)
     # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
     retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)

@@ -78,7 +78,7 @@ class Counts:
 
 
 def once(function: Callable[[Counts], Figure]) -> Callable[[Counts], Figure]:
-    """Let a figure that many formulas ask for be computed once of the same `Counts`; nobody can write to it.
+    """Let a figure that many formulas ask for be computed once of the same `Counts`; it cannot be written to.
 
     >>> doubled = once(lambda c: 2 * c["inst"])
     >>> c = Counts(pd.DataFrame({"inst": [1.0, 2.0]}))

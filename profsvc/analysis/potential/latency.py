@@ -17,7 +17,7 @@ FILLED_SLOTS = 0.85
 
 The median of achieved over theoretical occupancy, times that of active cycles, of 756 launches of one wave or more."""
 QUEUEING = 0.07
-"""Waiting in the queue of DRAM at half load over its latency, by its throughput at 8 to 16 KiB under way in each SM.
+"""Waiting in the queue of DRAM at half load over its latency, by its throughput at 8 to 16 KiB in each SM under way.
 
 Measured on an H200: 0.07 to 0.09."""
 
