@@ -259,6 +259,7 @@ from .results.predictions import (
     save_predictions as save_predictions,
     scored_predictions as scored_predictions,
 )
+from .results.renames import known_renames as known_renames
 from .results.reports import (
     Delivery as Delivery,
     NightlyRecord as NightlyRecord,

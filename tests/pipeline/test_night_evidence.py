@@ -243,9 +243,10 @@ def test_a_kernel_that_is_renamed_is_held_against_its_time_before(engine, name):
     assert (row["change"], row["kernel"], row["kernel_before"]) == ("renamed", name, KERNEL)
     assert row["time_ns"] / row["before_ns"] - 1 == pytest.approx(0.07, abs=0.01)
     assert "us to 10" in row["text"]
-    assert made["one_line"].startswith("no series changed: ")
+    assert "; history continues (same name but for " in row["text"]
+    assert made["one_line"].startswith("nothing certain: 1 suspected change (re-run wanted) in 1 run: saxpy duration +")
     assert "; 1 renamed kernel (" in made["one_line"]
-    assert "the history begins again" in forms.in_form(made, "md")
+    assert "history continues" in forms.in_form(made, "md")
 
 
 def test_a_driver_that_changed_too_is_told_before_the_commit():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from profsvc.errors import NotFoundError
-from profsvc.kernel_names import base_name, matching_kernels, short_kernel_name, with_template_arguments
+from profsvc.kernel_names import matching_kernels, short_kernel_name
 
 MAPPED, NAME, SHORT_NAME = "map", "name", "short name"
 
@@ -41,25 +41,6 @@ def match_kernels(before: Sequence[str], after: Sequence[str], mapped: Mapping[s
             right.pop(match.after, None)
     place = {kernel: number for number, kernel in enumerate(before)}
     return sorted(found, key=lambda match: place[match.before])
-
-
-def renamed_kernels(vanished: Sequence[str], appeared: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair kernels that vanished with those that appeared with another name space, signature, or template arguments.
-
-    A name that several of a side have pairs none of them. A mangled name is the same as its demangled one.
-
-    >>> renamed_kernels(["void gemm<16>(float *)", "copy(int)"], ["void ns::gemm<16, 2>(float *)", "_Z4copyl", "new()"])
-    [('void gemm<16>(float *)', 'void ns::gemm<16, 2>(float *)'), ('copy(int)', '_Z4copyl')]
-    """
-    left, right, found = dict.fromkeys(vanished), dict.fromkeys(appeared), list[tuple[str, str]]()
-    for reduced in (with_template_arguments, base_name):
-        olds, news = _unique_names(left, reduced), _unique_names(right, reduced)
-        pairs = [(olds[name], news[name]) for name in olds if name in news]
-        for old, new in pairs:
-            left.pop(old)
-            right.pop(new)
-        found += pairs
-    return found
 
 
 def _single_kernel(name: str, kernels: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from profsvc.analysis.changes.renames import KernelNames, renamed_subject
 from profsvc.formulas.numerics.distributions import NORMAL_975
 
 Frame = pd.DataFrame
@@ -156,20 +157,22 @@ def _corrected_points(windows: Frame, kind: str, unit: str, seconds: Any) -> Fra
     )  # fmt: skip
 
 
-def to_series(table: Frame, runs: Frame, references: Mapping[str, float]) -> Frame:
+def to_series(table: Frame, runs: Frame, references: Mapping[str, float], names: KernelNames | None = None) -> Frame:
     """Return the points with ``series`` and ``group``, those of a series together and in the order of the runs.
+
+    ``names``: of kernels with several names, of which the points have the newest; a series is named by the oldest.
 
     Powers are at the temperature that ``references`` gives for their series, else at that of their runs, rounded; it is
     ``reference_c`` then. ``error`` is the standard error of a value where it is known, NaN elsewhere.
     """
     place = pd.Index(runs["run_id"]).get_indexer(table["run_id"])
-    number, digests = _digests(table)
-    names, rank = np.unique(digests, return_inverse=True)
+    number, digests = _digests(table, names)
+    of_series, rank = np.unique(digests, return_inverse=True)
     order = np.lexsort((place, rank[number]))
     table = table.take(order).reset_index(drop=True)
     place, series = place[order], rank[number[order]]
     texts = {name: _texts(table[name]) for name in COLUMNS if name not in (*NUMBERS, "run_id")}
-    texts |= {name: _known(runs[name])[place] for name in ("at", "run", "build")} | {"series": names[series]}
+    texts |= {name: _known(runs[name])[place] for name in ("at", "run", "build")} | {"series": of_series[series]}
     # Pandas would take texts for its own type, in which None becomes NaN.
     objects = {name: pd.Series(cells, dtype=object) for name, cells in texts.items()}
     table = table.assign(**objects, place=place, group=pd.factorize(series)[0])
@@ -179,13 +182,13 @@ def to_series(table: Frame, runs: Frame, references: Mapping[str, float]) -> Fra
         table.loc[raw_only, "value"] = table.loc[raw_only, "raw"]
         table.loc[raw_only, ["raw", "low", "high", "reference_c"]] = np.nan
         table.loc[raw_only, "quantity"] = "raw_" + table.loc[raw_only, "quantity"].astype(object)
-        number, digests = _digests(table[raw_only])
+        number, digests = _digests(table[raw_only], names)
         table.loc[raw_only, "series"] = digests[number]
     table["error"] = (table["high"] - table["low"]) / (2 * NORMAL_975)
     return table
 
 
-def _digests(table: Frame) -> tuple[Any, Any]:
+def _digests(table: Frame, known: KernelNames | None) -> tuple[Any, Any]:
     """Return the number of the series of each point, and the digests of all series."""
     number = np.zeros(len(table), dtype=np.int64)
     for name in IDENTITY:
@@ -194,7 +197,16 @@ def _digests(table: Frame) -> tuple[Any, Any]:
     first = np.unique(number, return_index=True)[1]
     heads = table[list(IDENTITY)].iloc[first].astype(object)
     keys = heads.where(heads.notna(), None).itertuples(index=False, name=None)
+    if known and known.known:
+        keys = (_under_oldest_name(key, known) for key in keys)
     return number, np.array([series_digest(key) for key in keys], dtype=object)
+
+
+def _under_oldest_name(key: tuple[str | None, ...], known: KernelNames) -> tuple[str | None, ...]:
+    row = dict(zip(IDENTITY, key, strict=True))
+    if row["kernel"] and (oldest := known.of(row).oldest) != row["kernel"]:
+        row |= {"kernel": oldest, "subject": renamed_subject(str(row["subject"]), row["kernel"], oldest)}
+    return tuple(row.values())
 
 
 def _known(texts: "pd.Series[Any]") -> Any:

@@ -9,10 +9,11 @@ import pandas as pd
 
 from profsvc import store
 from profsvc.analysis.changes.nightly import MIN_NOISE_SHARE
+from profsvc.analysis.changes.renames import renamed_subject
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.bisection import bisection
 from profsvc.pipeline.commits import Commit, commits_between, named_commit
-from profsvc.pipeline.nightly.report import END_OF_TIME, FRAMES_OF_KIND, MAX_RUNS, series_of_runs
+from profsvc.pipeline.nightly.report import END_OF_TIME, FRAMES_OF_KIND, MAX_RUNS, known_renames, series_of_runs
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 PROJECT_SUFFIX = " bisect"
 """Runs of a search are kept in a project of their own, so that no night takes old commits for new ones."""
-SAME = ("kernel", "subject", "sensor", "quantity")
+SAME = ("sensor", "quantity")
 CONTEXT = "context"
 OUTSIDE_SHARES = {True: 0.5, False: 0.01}
 """Probability, before the search, that no commit caused the change: where the context changed too, and elsewhere."""
@@ -132,15 +133,18 @@ def _commit_of(engine: "Engine", run_id: int | None, side: str, option: str) -> 
 
 def _values(engine: "Engine", finding: Mapping[str, Any]) -> list[Row]:
     """Return the values of the finding's kernel and quantity in the runs that name a commit."""
-    parts = []
+    parts, kernels, renames = [], set[str](), known_renames(engine, str(finding["project"]))
     for project, branch in (
         (str(finding["project"]), finding["branch"]),
         (search_project(finding), store.ALL_BRANCHES),
     ):
         runs = store.nightly_runs(engine, project, END_OF_TIME, 0, MAX_RUNS, branch)
         if len(runs):
-            points = series_of_runs(engine, runs, [], FRAMES_OF_KIND[str(finding["kind"])])
-            same = pd.Series(True, index=points.index)
+            points, names = series_of_runs(engine, runs, [], renames, FRAMES_OF_KIND[str(finding["kind"])])
+            kernels = kernels | (names.of(finding).all if finding["kernel"] else set())
+            subjects = {renamed_subject(finding["subject"], finding["kernel"], kernel) for kernel in kernels}
+            same = points["kernel"].isin(kernels) if kernels else points["kernel"].isna()
+            same &= points["subject"].isin(subjects or {finding["subject"]})
             for name in SAME:
                 same &= points[name].isna() if finding[name] is None else points[name] == finding[name]
             same &= points["device"].isna() | (points["device"] == finding["device"]) | (finding["device"] is None)

@@ -9,6 +9,7 @@ import pandas as pd
 from profsvc import specs
 from profsvc.analysis.changes.events import KERNEL, SHIFT
 from profsvc.analysis.changes.nightly import OPEN_STATES, NightlyFindings
+from profsvc.analysis.changes.renames import KernelNames, Rename
 from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE
 from profsvc.pipeline.nightly.kernels import LAUNCHED
 from profsvc.pipeline.nightly.period import ReportPeriod
@@ -49,6 +50,10 @@ class NightScope(NamedTuple):
     """Kernels that are new, vanished or launched differently."""
     older_analysis: int
     """Runs of the histories that an older version of the analysis computed."""
+    names: KernelNames
+    """Kernels that have several names."""
+    renames: Sequence[Rename]
+    """Those that got another one."""
 
 
 def document(

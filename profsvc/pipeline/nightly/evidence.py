@@ -3,12 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import cause_differences, differences
 from profsvc.analysis.changes.events import find_events
 from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.analysis.changes.renames import KernelNames
+from profsvc.kernel_names import with_template_arguments
 from profsvc.reports.nightly.events import event_text
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ def finding_differences(
     found: Sequence[Mapping[str, Any]],
     points: pd.DataFrame,
     causes: Mapping[str, Sequence[Mapping[str, Any]]],
+    names: KernelNames,
 ) -> tuple[list[Row], list[Row]]:
     """Return the findings with their ``differences``, and the events that they make up.
 
@@ -43,7 +47,7 @@ def finding_differences(
     points = points[points["series"].isin([row["series"] for row in told])]
     sides = [_sides(points, row) for row in told]
     run_ids = sorted({run_id for pair in sides for side in pair for run_id in side})
-    kernels = sorted({str(row["kernel"]) for row in told if row["kernel"]})
+    kernels = sorted({name for row in told if row["kernel"] for name in names.of(row).all})
     facts = store.facts_of_runs(engine, run_ids, kernels, list(specs.change_facts()))
     unmoved = [_unmoved(points, row, before) for row, (before, _) in zip(told, sides, strict=True)]
     earlier = sorted({run_id for runs in unmoved for run_id in runs} - set(run_ids))
@@ -52,12 +56,13 @@ def finding_differences(
     times = store.time_by_kernel(engine, run_ids)
     made: list[list[Row]] = []
     for row, (before, since), still in zip(told, sides, unmoved, strict=True):
-        own = facts[facts["kernel"].isna() | (facts["kernel"] == row["kernel"])]
+        own = names.with_newest_name(facts, row)
+        own = own[own["kernel"].isna() | (own["kernel"] == row["kernel"])]
         made.append(
             [
-                *differences(own, before, since, still),
+                *differences(pd.concat([own, _names_then(facts, row, names)]), before, since, still),
                 *cause_differences(causes.get(str(row["series"]), ()), row["kernel"]),
-                *kernel_differences(times, before, since),
+                *kernel_differences(names.with_newest_name(times, row), before, since),
             ]
         )
     explained = [dict(row) | {"differences": own} for row, own in zip(told, made, strict=True)]
@@ -65,7 +70,7 @@ def finding_differences(
     totals = {
         (str(row["series"]), str(row["kernel"])): pair
         for row, side in zip(told, sides, strict=True)
-        if row["kernel"] and (pair := _times_per_run(times, str(row["kernel"]), side)) is not None
+        if row["kernel"] and (pair := _times_per_run(times, row, side, names)) is not None
     }
     events = find_events(
         [row if row.get("state", "new") in OPEN_STATES else row | {"kind": ""} for row in explained],
@@ -78,7 +83,17 @@ def finding_differences(
     return explained + [dict(row) | {"differences": []} for row in found[MAX_EXPLAINED:]], events
 
 
-def suspicion_differences(engine: "Engine", reruns: Sequence[Mapping[str, Any]], points: pd.DataFrame) -> list[Row]:
+def _names_then(facts: pd.DataFrame, row: Mapping[str, Any], names: KernelNames) -> pd.DataFrame:
+    """Return the name of a kernel in each run as a fact, where it has several."""
+    several = names.of(row).all if row["kernel"] else frozenset()
+    own = facts[facts["kernel"].isin(several if len(several) > 1 else ())].drop_duplicates(["run_id", "kernel"])
+    then = own["kernel"].map(with_template_arguments)
+    return own.assign(fact="name", basis="", value=np.nan, text=then, kernel=row["kernel"])
+
+
+def suspicion_differences(
+    engine: "Engine", reruns: Sequence[Mapping[str, Any]], points: pd.DataFrame, names: KernelNames
+) -> list[Row]:
     """Return suspected changes with the last run at the expected value, and what else differs from the runs before."""
     rows = []
     for row in reruns[:MAX_EXPLAINED]:
@@ -87,9 +102,9 @@ def suspicion_differences(engine: "Engine", reruns: Sequence[Mapping[str, Any]],
         near = before[(before["value"] - row["expected"]).abs() < (before["value"] - row["value"]).abs()]
         last = int(near["run_id"].iloc[-1]) if len(near) else None
         rows.append({**row, "before": row["expected"], "after": row["value"], "run_before_id": last})
-    told, _ = finding_differences(engine, rows, points, {})
-    names = "run_before_id", "differences"
-    kept = [{name: row[name] for name in names} for row in told]
+    told, _ = finding_differences(engine, rows, points, {}, names)
+    kept_columns = "run_before_id", "differences"
+    kept = [{name: row[name] for name in kept_columns} for row in told]
     for row in kept:
         row["differences"] = [one for one in row["differences"] if one["part"] != "event"]
     kept += [{"run_before_id": None, "differences": []} for _ in reruns[MAX_EXPLAINED:]]
@@ -104,10 +119,10 @@ def _membership(event: Row, found: Sequence[Row]) -> list[Row]:
 
 
 def _times_per_run(
-    times: pd.DataFrame, kernel: str, sides: tuple[Sequence[int], Sequence[int]]
+    times: pd.DataFrame, row: Mapping[str, Any], sides: tuple[Sequence[int], Sequence[int]], names: KernelNames
 ) -> tuple[float, float] | None:
-    """Return the median time per run of a kernel before a change and since."""
-    own = times[times["kernel"] == kernel]
+    """Return the median time per run of the kernel of a finding before its change and since."""
+    own = times[times["kernel"].isin(list(names.of(row).all))]
     old, new = (own.loc[own["run_id"].isin(list(side)), "total_ns"].median() for side in sides)
     return None if pd.isna(old) or pd.isna(new) else (float(old), float(new))
 

@@ -1,39 +1,38 @@
-"""Kernels of a night that are new, vanished, renamed, or launched in another way without a change of their time."""
+"""Kernels of a night that are new, vanished, or launched in another way without a change of their time."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import differences
-from profsvc.analysis.changes.kernel_matching import renamed_kernels
+from profsvc.analysis.changes.renames import HISTORY
+from profsvc.pipeline.nightly.renames import MIN_NIGHTS, Renames
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 Row = dict[str, Any]
-MIN_NIGHTS = 3
-"""Earlier nights that are needed, and on each of which a kernel ran before it counts as vanished."""
-MAX_NOISE_RUNS = 30
-"""Earlier runs of a renamed kernel that say what its time was and how it scattered."""
 PARTS = ("launch", "resources")
 NAMES = ("project", "device", "branch", "subject", "run_id")
 APPEARED, VANISHED, RENAMED, LAUNCHED = "appeared", "vanished", "renamed", "launched"
 
 
-def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int]) -> list[Row]:
+def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int], renamed: Renames) -> list[Row]:
     """Return kernels that are new, vanished, renamed or launched differently in the runs of a night: change, project,
     device, branch, kernel, subject, run_id and, as far as they are known, time_ns and differences. One that is renamed
-    has the name, the median time and the run-to-run noise (standard deviation / median) that it had before.
+    has the name, the median time and the run-to-run noise (standard deviation / median) that it had before; one that
+    is new has ``because``, where it may be an old one and nothing decides which.
 
     ``points`` are those of all series. Kernels are compared with those of the same project, device, branch and tool.
     """
     if points.empty:
         return []
+    rows = [{"change": RENAMED, **row} for row in renamed.rows]
     timed = (points["kind"] == "duration") & (points["quantity"] == "duration") & points["kernel"].notna()
     own = points.loc[timed, [*NAMES, "kernel", "sensor", "at", "value"]]
-    fresh, rows, pairs = set(tonight), [], []
+    fresh, pairs = set(tonight), list[tuple[Row, Row, str]]()
     for _, group in own.groupby(["project", "device", "branch", "sensor"], dropna=False, sort=True):
         new = group[group["run_id"].isin(list(fresh))]
         old = group[~group["run_id"].isin(list(fresh))]
@@ -43,9 +42,11 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
         nights = sorted({at[:10] for at in old["at"].unique()})[-MIN_NIGHTS:]
         if len(nights) < MIN_NIGHTS:
             continue
-        rows += list(_come_and_gone(old, new, nights))
+        rows += list(_come_and_gone(old, new, nights, renamed.refused))
         before, since = (_newest_of_kernels(side) for side in (old, new))
         pairs += [(before[kernel], point, kernel) for kernel, point in since.items() if kernel in before]
+    told = {tuple(row[name] for name in (*HISTORY, "kernel")) for row in rows if row["change"] == RENAMED}
+    pairs = [pair for pair in pairs if tuple(pair[1][name] for name in (*HISTORY, "kernel")) not in told]
     return rows + _launched_differently(engine, pairs)
 
 
@@ -55,24 +56,19 @@ def _newest_of_kernels(side: pd.DataFrame) -> dict[str, Row]:
     return {row["kernel"]: {str(name): value for name, value in row.items()} for row in newest.to_dict("records")}
 
 
-def _come_and_gone(old: pd.DataFrame, new: pd.DataFrame, nights: Sequence[str]) -> Iterator[Row]:
+def _come_and_gone(
+    old: pd.DataFrame, new: pd.DataFrame, nights: Sequence[str], refused: Mapping[tuple[Any, ...], str]
+) -> Iterator[Row]:
     known, seen = set(old["kernel"]), set(new["kernel"])
     fresh = new[~new["kernel"].isin(list(known))].drop_duplicates("kernel")
     lasting = old[old["at"] >= nights[0]]
     counts = lasting.groupby("kernel")["at"].agg(lambda at: at.str[:10].nunique())
     gone = [str(kernel) for kernel in counts.index[counts == len(nights)] if kernel not in seen]
-    was = {after: before for before, after in renamed_kernels(gone, list(fresh["kernel"]))}
     for _, point in fresh.iterrows():
-        before = was.get(point["kernel"])
-        times = old.loc[old["kernel"] == before, "value"].tail(MAX_NOISE_RUNS)
-        if before and (level := float(times.median())) > 0:
-            earlier = {"kernel_before": before, "before_ns": level, "noise": float(times.std()) / level}
-            yield _row(RENAMED, point) | earlier
-        else:
-            yield _row(APPEARED, point)
+        why = refused.get(tuple(point[name] for name in (*HISTORY, "kernel")))
+        yield _row(APPEARED, point) | ({"because": why} if why else {})
     for kernel in gone:
-        if kernel not in was.values():
-            yield _row(VANISHED, lasting[lasting["kernel"] == kernel].iloc[-1])
+        yield _row(VANISHED, lasting[lasting["kernel"] == kernel].iloc[-1])
 
 
 def _row(change: str, point: Any) -> Row:

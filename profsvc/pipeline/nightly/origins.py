@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.analysis.changes.renames import KernelNames
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def with_costs(engine: "Engine", rows: Sequence[Row]) -> list[Row]:
+def with_costs(engine: "Engine", rows: Sequence[Row], names: KernelNames | None = None) -> list[Row]:
     """Return findings with ``cost_ns``: how much more time per run their kernel takes, by the total time of its
     launches in the first run of the change. None for other quantities, and where the run was deleted.
     """
@@ -23,11 +24,13 @@ def with_costs(engine: "Engine", rows: Sequence[Row]) -> list[Row]:
         for run, kernel, total in times[["run_id", "kernel", "total_ns"]].itertuples(index=False)
         if total is not None
     }
-    return [row | {"cost_ns": _cost(row, totals)} for row in rows]
+    return [row | {"cost_ns": _cost(row, totals, names or KernelNames({}))} for row in rows]
 
 
-def _cost(row: Mapping[str, Any], totals: Mapping[tuple[int, str], float]) -> float | None:
-    total = totals.get((int(row["run_id"]), str(row["kernel"]))) if row["kind"] == "duration" else None
+def _cost(row: Mapping[str, Any], totals: Mapping[tuple[int, str], float], names: KernelNames) -> float | None:
+    if row["kind"] != "duration" or not row["kernel"]:
+        return None
+    total = next((totals[key] for name in names.of(row).all if (key := (int(row["run_id"]), name)) in totals), None)
     return total * (row["after"] - row["before"]) / row["after"] if total and row["after"] else None
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from profsvc import store
 from profsvc.analysis.changes.cause_changes import cause_changes
 from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
+from profsvc.analysis.changes.renames import KernelNames, Rename, kernel_names, under_newest_names
 from profsvc.analysis.changes.series import of_older_analysis, run_points, to_series
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly.document import NightScope, document, history, severity
@@ -21,6 +22,7 @@ from profsvc.pipeline.nightly.evidence import finding_differences, suspicion_dif
 from profsvc.pipeline.nightly.kernels import kernel_changes
 from profsvc.pipeline.nightly.origins import with_costs, with_origins
 from profsvc.pipeline.nightly.period import ReportPeriod, report_period
+from profsvc.pipeline.nightly.renames import find_renames
 from profsvc.reports.nightly.content import MAX_DETAILS
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ FRAMES_OF_KIND = {
     **dict.fromkeys(("power", "energy", "temperature", "clock"), ("power",)),
 }
 END_OF_TIME = "9999-12-31T00:00:00Z"
+LAST_NIGHT = "9999-12-31"
 
 
 @store.keep_connections
@@ -70,17 +73,17 @@ def report_of_night(
     verdict = find_changes(looked.points, looked.known, looked.runs["run_id"].tolist())
     said = store.stored_states(engine, {int(row["run_id"]) for row in verdict.found})
     found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
-    found = with_costs(engine, found)
+    found = with_costs(engine, found, looked.names)
     verdict = verdict._replace(found=sorted(found, key=severity))
-    looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS]))
-    found, events = finding_differences(engine, verdict.found, looked.points, looked.causes)
-    suspected = suspicion_differences(engine, verdict.reruns, looked.points)
+    looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS], looked.names))
+    found, events = finding_differences(engine, verdict.found, looked.points, looked.causes, looked.names)
+    suspected = suspicion_differences(engine, verdict.reruns, looked.points, looked.names)
     verdict, looked = verdict._replace(found=found, reruns=suspected), looked._replace(events=events)
     compose = partial(document, span, project, before, looked, verdict)
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))
     moves = [store.StateChange(*(move[name] for name in store.StateChange._fields)) for move in verdict.moves]
-    kept = store.NightlyRecord(scope, span.night, zone, verdict.found, moves, verdict.seen)
+    kept = store.NightlyRecord(scope, span.night, zone, verdict.found, moves, verdict.seen, looked.renames)
     return dict(store.save_report(engine, kept, compose))
 
 
@@ -94,9 +97,16 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     tonight = runs[runs["newest_upload_id"] > since]
     builds = dict(zip(runs["run_id"].astype(int), runs["build"], strict=True))
     known = with_origins(engine, store.known_findings(engine, scope, span.night), builds)
-    series = series_of_runs(engine, runs, known)
+    points = run_points(runs, store.series_of_runs(engine, runs["run_id"].tolist()))
+    renames = known_renames(engine, scope, span.night)
+    older = ~points["run_id"].isin(tonight["run_id"])
+    before = kernel_names(renames, points[older], runs)
+    renamed = find_renames(engine, under_newest_names(points, before, older), runs, tonight["run_id"].tolist(), before)
+    names = kernel_names([*renames, *renamed.renames], points, runs)
+    series = to_series(under_newest_names(points, names), runs, _references(known), names)
     fresh = series_of_tonight(series, tonight["run_id"].tolist()) if len(series) else series
-    kernels = kernel_changes(engine, series, tonight["run_id"].tolist())
+    kernels = kernel_changes(engine, series, tonight["run_id"].tolist(), renamed)
+    known = [names.under_newest(row) for row in known]
     refused = store.refusals_between(engine, scope, last, until)
     predictions = store.predictions_of_runs(engine, tonight["run_id"].tolist())
     newest = {
@@ -104,11 +114,20 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
         "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
     }
     older = int(of_older_analysis(runs).sum())
-    return NightScope(tonight, fresh, uploads, refused, predictions, known, newest, {}, [], kernels, older)
+    return NightScope(
+        tonight, fresh, uploads, refused, predictions, known, newest, {}, [], kernels, older, names, renamed.renames
+    )
+
+
+def known_renames(engine: "Engine", scope: str, night: str = LAST_NIGHT) -> list[Rename]:
+    """Return the kernels that reports before a night of a project, or of all, found to have another name."""
+    return [Rename(**row) for row in store.known_renames(engine, scope, night)]
 
 
 @store.snapshot
-def changed_causes(engine: "Engine", found: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def changed_causes(
+    engine: "Engine", found: Sequence[Mapping[str, Any]], names: KernelNames
+) -> dict[str, list[dict[str, Any]]]:
     """Return by series what the changes of durations come from, as `cause_changes` divides those of the mean time.
 
     Findings whose kernel has no causes in one of its two runs are left out.
@@ -122,7 +141,7 @@ def changed_causes(engine: "Engine", found: Sequence[Mapping[str, Any]]) -> dict
         for run_id in (row["run_before_id"], row["run_id"]):
             if run_id not in kernels:
                 kernels[run_id] = store.kernels_of_run(engine, run_id)
-            sides.append(kernels[run_id].get(row["kernel"]))
+            sides.append(next((kernels[run_id][name] for name in names.of(row).all if name in kernels[run_id]), None))
         old, new = sides
         if old and new and old["mean_ns"] and new["mean_ns"]:
             changes = cause_changes(old["causes"], new["causes"], old["mean_ns"], new["mean_ns"])
@@ -132,23 +151,30 @@ def changed_causes(engine: "Engine", found: Sequence[Mapping[str, Any]]) -> dict
 
 
 def series_of_runs(
-    engine: "Engine", runs: pd.DataFrame, known: Sequence[Mapping[str, Any]], *names: Collection[str]
-) -> pd.DataFrame:
-    """Return the points of all series of these runs; a finding that is not fixed keeps the reference of its series.
+    engine: "Engine", runs: pd.DataFrame, known: Sequence[Mapping[str, Any]], renames: Sequence[Rename],
+    figures: Collection[str],
+) -> tuple[pd.DataFrame, KernelNames]:  # fmt: skip
+    """Return the points of the series that are made of these ``figures``, and the kernels with several names.
 
-    ``names``: which figures are read, by default all.
+    A finding that is not fixed keeps the reference of its series.
     """
-    figures = store.series_of_runs(engine, runs["run_id"].tolist(), *names)
-    references = {
+    points = run_points(runs, store.series_of_runs(engine, runs["run_id"].tolist(), figures))
+    names = kernel_names(renames, points, runs)
+    return to_series(under_newest_names(points, names), runs, _references(known), names), names
+
+
+def _references(known: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the reference temperatures of series by their findings."""
+    return {
         str(one["series"]): float(one["reference_temperature_c"])
         for one in known
         if one["state"] != "fixed" and one["reference_temperature_c"] is not None
     }
-    return to_series(run_points(runs, figures), runs, references)
 
 
 def series_of(engine: "Engine", finding: Mapping[str, Any], series: str) -> list[dict[str, Any]]:
     """Return the points of the series of a finding, as it stands today."""
     runs = store.nightly_runs(engine, finding["project"], END_OF_TIME, 0, MAX_RUNS, finding["branch"])
-    known = [dict(finding) | {"series": series}]
-    return history(series_of_runs(engine, runs, known, FRAMES_OF_KIND[finding["kind"]]), series, MAX_RUNS)
+    known, renames = [dict(finding) | {"series": series}], known_renames(engine, finding["project"])
+    points, _ = series_of_runs(engine, runs, known, renames, FRAMES_OF_KIND[finding["kind"]])
+    return history(points, series, MAX_RUNS)

@@ -102,11 +102,15 @@ def kernel_change_text(row: Row) -> str:
     """Return what changed about a kernel in the runs of a night."""
     if row["change"] == "renamed":
         both = f"{amount(row['before_ns'], 'ns')} to {amount(row['time_ns'], 'ns')} per launch"
-        noise = f"run-to-run noise {100 * row['noise']:.2g} %"
-        return f"was {short(row['kernel_before'])}: {both} ({100 * _signed_change(row):+.1f} %; {noise})"
+        noise = "" if row["noise"] is None else f"; run-to-run noise {100 * row['noise']:.2g} %"
+        said = f"was {short(row['kernel_before'])}: {both} ({100 * _signed_change(row):+.1f} %{noise})"
+        changed = "".join(f"; {difference_text(one)}" for one in row["differences"])
+        return f"{said}{changed}; history continues ({row['because']})"
     if row["differences"]:
         return ", ".join(map(difference_text, row["differences"]))
-    return f"{'new' if row['change'] == 'appeared' else 'vanished'} ({amount(row['time_ns'], 'ns')} per launch)"
+    refused = f"; not taken for a renamed kernel: {row['because']}" if row.get("because") else ""
+    new = row["change"] == "appeared"
+    return f"{'new' if new else 'vanished'} ({amount(row['time_ns'], 'ns')} per launch){refused}"
 
 
 def _name(row: Row) -> str:

@@ -81,8 +81,6 @@ def _kernels(document: Row) -> Part:
     words = [f"and {len(rows) - MAX_ROWS} more kernels"] if len(rows) > MAX_ROWS else []
     if any(row["change"] == "launched" for row in rows):
         words.append("launched differently: no change of the time is significant")
-    if any(row["change"] == "renamed" for row in rows):
-        words.append("renamed: the history begins again, so that no later night compares with the times before")
     return Part("Kernels new, vanished, renamed or launched differently", ("kernel", "change", "device"), cells, words)
 
 

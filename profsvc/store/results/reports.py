@@ -10,6 +10,7 @@ from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_row
 from profsvc.store.results.findings import StateChange, write_findings, write_state
+from profsvc.store.results.renames import write_renames
 
 REPORT_COUNTS = (
     "newest_upload_id", "newest_refusal_id", "runs", "series", "findings_new", "findings_open", "reruns_wanted",
@@ -30,7 +31,7 @@ _EARLIER = """
 
 
 class NightlyRecord(NamedTuple):
-    """What is kept of a night: new findings, moved ones, and when those that are open were seen last."""
+    """What is kept of a night: new findings, moved ones, when open ones were seen last, and renamed kernels."""
 
     project: str
     night: str
@@ -38,6 +39,7 @@ class NightlyRecord(NamedTuple):
     findings: Sequence[Mapping[str, Any]]
     moves: Sequence[StateChange]
     seen: Mapping[int, str]
+    renames: Sequence[tuple[Any, ...]] = ()  # of `RENAME_COLUMNS`
 
 
 def later_report(engine: Engine, project: str, night: str, today: str) -> dict[str, Any] | None:
@@ -74,6 +76,7 @@ def save_report(
         connection.execute(text("DELETE FROM finding_states WHERE report_id = :r"), {"r": report_id})
         for move in night.moves:
             write_state(connection, move.finding_id, move.state, move.because, move.said_at, report_id=report_id)
+        write_renames(connection, report_id, night.renames)
         for finding_id, seen_at in night.seen.items():
             query = text("UPDATE findings SET seen_at = :seen_at WHERE finding_id = :finding_id")
             connection.execute(query, {"seen_at": seen_at, "finding_id": finding_id})
@@ -136,6 +139,7 @@ def delete_report(engine: Engine, report_id: int) -> None:
             "DELETE FROM finding_states WHERE report_id = :r",
             f"DELETE FROM finding_states WHERE finding_id IN ({own})",
             "DELETE FROM findings WHERE report_id = :r",
+            "DELETE FROM kernel_renames WHERE report_id = :r",
             "DELETE FROM deliveries WHERE report_id = :r",
             "DELETE FROM reports WHERE report_id = :r",
         ):

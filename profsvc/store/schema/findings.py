@@ -53,6 +53,17 @@ finding_differences = table(
     ),
     clustered=True,
 )
+# Kernels that go on under another name, as a report found.
+kernel_renames = table(
+    "kernel_renames",
+    row_id("rename_id"),
+    ref("report_id", "reports.report_id", cascade=True, nullable=False, index=True),
+    *fields(
+        "project text, device text?, branch text?, kernel_before text, kernel text, run_id int, renamed_at text",
+        "because text",
+    ),
+    sqlite_autoincrement=True,
+)
 refusals = table(
     "refusals",
     row_id("refusal_id"),
@@ -69,7 +80,7 @@ deliveries = table(
     sqlite_autoincrement=True,
 )
 
-NIGHTLY_TABLES = (reports, findings, finding_states, finding_differences, refusals, deliveries)
+NIGHTLY_TABLES = (reports, findings, finding_states, finding_differences, kernel_renames, refusals, deliveries)
 
 
 # The newest state of a finding; a finding without one is new.
@@ -144,6 +155,24 @@ VIEW_DEFINITIONS = {
             "text_before | text | x.before_text | text before; null for a number",
             "text_after | text | x.after_text | text since; null for a number",
             "change | float | relative change; for a cause its part of the change of the time",
+        ),
+    ),
+    "v1_kernel_renames": ViewDefinition(
+        "Kernels that go on under another name, as nightly reports found; both names are one series.",
+        "kernel_renames k JOIN reports n ON n.report_id = k.report_id",
+        view_columns(
+            "k",
+            "rename_id | int | number of the rename",
+            "report_id | int | number of the report that found it",
+            "night | text | n.night | local date of that report",
+            "project | text | project of the kernel",
+            "device | text | device of the runs; null if unknown",
+            "branch | text | branch of the runs (tag branch); null for main, master, trunk, and runs without the tag",
+            "kernel_before | text | full name of the kernel before",
+            "kernel | text | full name since",
+            "run_id | int | first run with that name",
+            "renamed_at | text | time of that run, UTC, ISO 8601",
+            "because | text | what the two have in common",
         ),
     ),
     "v1_reports": ViewDefinition(

@@ -1,0 +1,148 @@
+"""Kernels that go on under another name: the histories of both names are one series.
+
+A series is named by the oldest name of its kernel, so that findings of before stay with it, and shown under the newest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from profsvc.kernel_names import short_kernel_name
+
+HISTORY = ("project", "device", "branch")
+History = tuple[str, str | None, str | None]
+
+
+class Rename(NamedTuple):
+    """A kernel that goes on under another name since a run; ``because`` is the evidence."""
+
+    project: str
+    device: str | None
+    branch: str | None
+    kernel_before: str
+    kernel: str
+    run_id: int
+    renamed_at: str
+    because: str
+
+    @property
+    def history(self) -> History:
+        """The history that both names are of."""
+        return self.project, self.device, self.branch
+
+
+class Names(NamedTuple):
+    """All names of one kernel."""
+
+    oldest: str
+    newest: str
+    all: frozenset[str]
+
+
+class KernelNames(NamedTuple):
+    """The kernels of histories that have several names."""
+
+    known: Mapping[tuple[History, str], Names]
+
+    def of(self, row: Mapping[str, Any]) -> Names:
+        """Return the names of the kernel of a finding, of a point, or of a row like them."""
+        kernel = str(row["kernel"])
+        history = row["project"], row["device"], row["branch"]
+        return self.known.get((history, kernel)) or Names(kernel, kernel, frozenset([kernel]))
+
+    def under_newest(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row of a kernel under its newest name."""
+        if not row["kernel"] or (newest := self.of(row).newest) == row["kernel"]:
+            return dict(row)
+        return dict(row) | {"kernel": newest, "subject": renamed_subject(row["subject"], row["kernel"], newest)}
+
+    def with_newest_name(self, frame: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
+        """Return a frame with the kernel of ``row`` under its newest name, whatever it was called in each run."""
+        names = self.of(row)
+        if len(names.all) == 1:
+            return frame
+        return frame.assign(kernel=frame["kernel"].where(~frame["kernel"].isin(list(names.all)), names.newest))
+
+
+def kernel_names(renames: Iterable[Rename], points: pd.DataFrame, runs: pd.DataFrame) -> KernelNames:
+    """Return the names that renames make one kernel, the oldest rename first.
+
+    A rename is none where one run has both names: then they are two kernels. ``points``: project, device, branch,
+    kernel, run_id; ``runs``: run_id, the oldest first.
+    """
+    renames = sorted(renames, key=lambda one: (one.renamed_at, one.run_id))
+    if not renames:
+        return KernelNames({})
+    seen = _runs_of_kernels(renames, points, runs)
+    classes: dict[tuple[History, str], list[str]] = {}
+    for one in renames:
+        sides = [classes.get((one.history, name), [name]) for name in (one.kernel_before, one.kernel)]
+        in_runs = [set().union(*(seen.get((one.history, name), ()) for name in side)) for side in sides]
+        if sides[0] is sides[1] or in_runs[0] & in_runs[1]:
+            continue
+        joined = [*sides[0], *sides[1]]
+        classes |= dict.fromkeys(((one.history, name) for name in joined), joined)
+    known = {}
+    for (history, name), joined in classes.items():
+        newest = max(reversed(joined), key=lambda one: max(seen.get((history, one), ()), default=-1))
+        known[history, name] = Names(joined[0], newest, frozenset(joined))
+    return KernelNames(known)
+
+
+def _runs_of_kernels(
+    renames: Sequence[Rename], points: pd.DataFrame, runs: pd.DataFrame
+) -> dict[tuple[History, str], set[int]]:
+    """Return the places of the runs that have each of these names."""
+    asked = {name for one in renames for name in (one.kernel_before, one.kernel)}
+    own = points.loc[points["kernel"].isin(asked), [*HISTORY, "kernel", "run_id"]].drop_duplicates()
+    place = pd.Index(runs["run_id"]).get_indexer(own["run_id"])
+    seen: dict[tuple[History, str], set[int]] = {}
+    cells = own[[*HISTORY, "kernel"]].astype(object)
+    cells = cells.where(cells.notna(), None)
+    for (*history, kernel), number in zip(cells.itertuples(index=False, name=None), place.tolist(), strict=True):
+        seen.setdefault((tuple(history), kernel), set()).add(number)
+    return seen
+
+
+def under_newest_names(points: pd.DataFrame, names: KernelNames, among: pd.Series | None = None) -> pd.DataFrame:
+    """Return the points of `profsvc.analysis.changes.series.run_points` with each kernel under its newest name.
+
+    ``among``: the points that are meant, by default all.
+    """
+    histories: dict[History, dict[str, str]] = {}
+    for (history, name), own in names.known.items():
+        if own.newest != name:
+            histories.setdefault(history, {})[name] = own.newest
+    if not histories:
+        return points
+    columns = {name: points[name].cat for name in ("kernel", "subject")}
+    codes = {name: column.codes.to_numpy(np.int64, copy=True) for name, column in columns.items()}
+    places = {name: {text: code for code, text in enumerate(column.categories)} for name, column in columns.items()}
+    for history, newest in histories.items():
+        inside = points["kernel"].isin(list(newest)).to_numpy(copy=True)
+        inside &= True if among is None else among.to_numpy()
+        for name, value in zip(HISTORY, history, strict=True):
+            inside &= (points[name].isna() if value is None else points[name] == value).to_numpy()
+        own = np.flatnonzero(inside)
+        pairs = np.stack([codes[name][own] for name in codes], axis=1)
+        for old, subject in np.unique(pairs, axis=0).tolist():
+            rows = own[(pairs[:, 0] == old) & (pairs[:, 1] == subject)]
+            kernel = str(columns["kernel"].categories[old])
+            now = newest[kernel], renamed_subject(str(columns["subject"].categories[subject]), kernel, newest[kernel])
+            for (name, place), text in zip(places.items(), now, strict=True):
+                codes[name][rows] = place.setdefault(text, len(place))
+    return points.assign(
+        **{name: pd.Categorical.from_codes(codes[name], pd.Index(list(place), dtype=object))
+           for name, place in places.items()}
+    )  # fmt: skip
+
+
+def renamed_subject(subject: str, old: str, new: str) -> str:
+    """Return the short name of a kernel, or the label of a window that has it, under another name.
+
+    >>> renamed_subject("saxpy", "saxpy(int)", "void v2::saxpy_fast<4>(int)")
+    'saxpy_fast'
+    """
+    return subject.replace(short_kernel_name(old), short_kernel_name(new))
