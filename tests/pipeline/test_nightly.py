@@ -310,7 +310,7 @@ def test_the_causes_of_a_change_stand_in_its_report(regressed, monkeypatch):
     ]
     monkeypatch.setattr(
         "profsvc.pipeline.nightly.report.changed_causes",
-        lambda engine, found: {str(row["series"]): causes for row in found if row["kind"] == "duration"},
+        lambda engine, found, names: {str(row["series"]): causes for row in found if row["kind"] == "duration"},
     )
     (row,) = [row for row in report(regressed, QUIET + 2, dry_run=True)["findings"] if row["kind"] == "duration"]
     assert row["why"][-1].endswith("+50 %: of this, +50 % barriers")

@@ -49,8 +49,8 @@ class KernelNames(NamedTuple):
     def of(self, row: Mapping[str, Any]) -> Names:
         """Return the names of the kernel of a finding, of a point, or of a row like them."""
         kernel = str(row["kernel"])
-        history = row["project"], row["device"], row["branch"]
-        return self.known.get((history, kernel)) or Names(kernel, kernel, frozenset([kernel]))
+        alone = Names(kernel, kernel, frozenset([kernel]))
+        return self.known.get(((row["project"], row["device"], row["branch"]), kernel), alone) if self.known else alone
 
     def under_newest(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of a kernel under its newest name."""

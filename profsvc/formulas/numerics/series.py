@@ -12,6 +12,7 @@ Index = NDArray[np.intp]
 MAD_TO_SD = 1.482602218505602  # 1 / the 0.75 quantile of the standard normal
 DIFFERENCE_TO_SD = MAD_TO_SD / np.sqrt(2)  # differences of adjacent values have twice the variance
 MEAN_DEVIATION_TO_SD = np.sqrt(np.pi / 2)
+LEVEL_SD = 2.0  # values as near to each other are at one level
 SPIKE_SD = 4.0  # a value this many sd above, or below, both adjacent values is a spike
 MAX_MAGNITUDE = 1e150  # its square is still a number
 MAX_DEVIATION_SD = 1e3  # farther than this is as good as infinitely far
@@ -101,7 +102,8 @@ def without_spikes(series: Series) -> Series:
     """Leave out values far above, or far below, both adjacent values; the first and the last have only one.
 
     So the first value of a high step waits for the next one. Where most adjacent values are equal, the unit is 0 and
-    nothing is left out: a rare second value of a quantised series is not a spike.
+    nothing is left out: a rare second value of a quantised series is not a spike. Nor is a value with two others of
+    its series beside it, however far apart in time: a level that returns is a level.
     """
     sd = difference_sd(series)
     for ends in (False, True):  # a spike next to an end would make the end look like one
@@ -116,9 +118,29 @@ def _without_spikes_at(series: Series, sd: Array, ends: bool) -> Series:
     left[1:], right[:-1] = rise, -rise
     alone = np.isnan(left) | np.isnan(right)
     nearer = np.where(np.fmin(left, right) > 0, np.fmin(left, right), -np.fmax(left, right))
-    keep = ~((nearer > SPIKE_SD * sd[codes]) & (sd[codes] > 0) & (alone == ends))
+    spike = (nearer > SPIKE_SD * sd[codes]) & (sd[codes] > 0) & (alone == ends)
+    keep = ~spike | (spike.any() and _recurs(series, spike, sd))
     before = np.concatenate(([0], np.cumsum(keep)))
     return Series(x[keep], series.error[keep], series.place[keep], before[series.start], before[series.stop])
+
+
+def _recurs(series: Series, asked: Bools, sd: Array) -> Bools:
+    """Return which values have two others of their series within `LEVEL_SD`, of the series with one that is asked."""
+    codes = codes_of(series)
+    own = np.flatnonzero(np.bincount(codes, asked, sd.size)[codes] > 0)
+    own = own[np.lexsort((series.x[own], codes[own]))]
+    code, near = codes[own], LEVEL_SD * sd[codes[own]]
+    out = np.zeros(own.size, dtype=np.bool_)
+    for first in (-2, -1, 0):  # of three values in order of size the place of the lowest, from the one that is asked
+        low, high = np.arange(own.size) + first, np.arange(own.size) + first + 2
+        inside = (low >= 0) & (high < own.size)
+        low, high = np.where(inside, low, 0), np.where(inside, high, 0)
+        x = series.x[own]
+        close = (x - x[low] <= near) & (x[high] - x <= near)
+        out |= inside & close & (code[low] == code) & (code[high] == code)
+    recurs = np.zeros(series.x.size, dtype=np.bool_)
+    recurs[own] = out
+    return recurs
 
 
 def sd_units(series: Series) -> Array:

@@ -41,6 +41,7 @@ FRAMES_OF_KIND = {
     "data_quality": ("lines", "missing", "power"),
     **dict.fromkeys(("power", "energy", "temperature", "clock"), ("power",)),
 }
+NO_NAMES = KernelNames({})
 END_OF_TIME = "9999-12-31T00:00:00Z"
 LAST_NIGHT = "9999-12-31"
 
@@ -126,7 +127,7 @@ def known_renames(engine: "Engine", scope: str, night: str = LAST_NIGHT) -> list
 
 @store.snapshot
 def changed_causes(
-    engine: "Engine", found: Sequence[Mapping[str, Any]], names: KernelNames
+    engine: "Engine", found: Sequence[Mapping[str, Any]], names: KernelNames = NO_NAMES
 ) -> dict[str, list[dict[str, Any]]]:
     """Return by series what the changes of durations come from, as `cause_changes` divides those of the mean time.
 

@@ -1,0 +1,41 @@
+"""Names of one kernel, and its points under the newest of them."""
+
+import numpy as np
+import pandas as pd
+
+from profsvc.analysis.changes.renames import KernelNames, Names, Rename, kernel_names, under_newest_names
+
+RUNS = pd.DataFrame({"run_id": [11, 12, 13, 14]})
+
+
+def rename(old: str, new: str, run_id: int, branch: str | None = None) -> Rename:
+    return Rename("lab", None, branch, old, new, run_id, f"2026-03-{run_id}", "")
+
+
+def points(*kernels: tuple[int, str | None, str | None]) -> pd.DataFrame:
+    rows = [("lab", None, branch, kernel, kernel or "whole run", run_id) for run_id, kernel, branch in kernels]
+    table = pd.DataFrame(rows, columns=["project", "device", "branch", "kernel", "subject", "run_id"])
+    return table.assign(**{name: pd.Categorical(table[name]) for name in table.columns[:-1]})
+
+
+def test_names_that_follow_each_other_are_one_kernel_shown_under_the_newest() -> None:
+    table = points((11, "a", None), (12, "b", None), (13, "c", None), (14, "a", None), (14, None, None), (11, "a", "x"))
+    renames = [rename("b", "c", 13), rename("a", "b", 12), rename("c", "a", 14)]
+    names = kernel_names(renames, table, RUNS)
+    assert names.of({"project": "lab", "device": None, "branch": None, "kernel": "b"}) == Names(
+        "a", "a", {"a", "b", "c"}
+    )
+    shown = under_newest_names(table, names)
+    assert shown["kernel"].astype(object).tolist()[:4] == ["a"] * 4
+    assert shown["subject"].tolist() == ["a", "a", "a", "a", "whole run", "a"]
+    newest = under_newest_names(table, kernel_names(renames[:2], table[:3], RUNS))
+    assert newest["kernel"].astype(object).tolist()[:4] == ["c"] * 4
+    assert newest["kernel"].tolist()[5] == "a"  # another branch has a history of its own
+    assert np.isnan(newest["branch"].tolist()[0])
+
+
+def test_names_that_one_run_has_both_are_two_kernels() -> None:
+    table = points((11, "a", None), (12, "b", None), (13, "a", None), (13, "b", None))
+    assert kernel_names([rename("a", "b", 12)], table, RUNS) == KernelNames({})
+    again = kernel_names([rename("a", "b", 12), rename("b", "c", 14)], table, RUNS)
+    assert set(again.known) == {(("lab", None, None), name) for name in "bc"}
