@@ -2,10 +2,13 @@
 
 import shutil
 
+import pandas as pd
 import pytest
 
 from profsvc import store
 from profsvc.pipeline.nightly import report_of_night
+from profsvc.pipeline.nightly.evidence import finding_differences
+from profsvc.pipeline.nightly.report import NO_NAMES
 from profsvc.pipeline.nightly.verdict import since_text
 from profsvc.reports.nightly import formats as forms
 from profsvc.views import findings as of_findings
@@ -254,3 +257,30 @@ def test_a_driver_that_changed_too_is_told_before_the_commit():
     assert since_text(row) == " since bbbbbbbbbbbb (driver 570 to 580)"
     row["differences"] = [{"part": "context"}]
     assert since_text(row) == " (driver 570 to 580; and the commit: bbbbbbbbbbbb)"
+
+
+NVPROF = """==1== NVPROF is profiling process 1, command: ./app
+==1== Profiling application: ./app
+==1== Profiling result:
+==1== Metric result:
+"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"
+"Tesla P100-PCIE-16GB (0)","{kernel}",3,"inst_executed","Instructions Executed",{count},{count},{count}
+"Tesla P100-PCIE-16GB (0)","{kernel}",3,"achieved_occupancy","Achieved Occupancy",0.9,0.9,0.9
+"""
+
+
+def test_what_changed_is_told_of_kernels_with_means_alone(tmp_path):
+    with opened(str(tmp_path / "means.sqlite")) as engine:
+        for run, count in enumerate((1000, 1500), 1):
+            file = NVPROF.format(kernel=KERNEL, count=count).encode(), "metrics.csv"
+            ingest_all(engine, [file], store.RunInfo(name=f"r{run}"))
+        points = pd.DataFrame(
+            {"series": "s", "kind": "criterion", "kernel": KERNEL, "run_id": [1, 2], "value": [0.8, 0.6]}
+        )
+        place = {"project": "default", "device": None, "branch": None}
+        found = place | {"series": "s", "kind": "criterion", "kernel": KERNEL, "run_before_id": 1, "run_id": 2}
+        found |= {"subject": "saxpy", "quantity": "divergence", "worse": 1, "unit": "1"}
+        (told,), _ = finding_differences(engine, [found | {"before": 0.8, "after": 0.6}], points, {}, NO_NAMES)
+    assert [(row["fact"], row["before"], row["after"]) for row in told["differences"]] == [
+        ("inst_executed_warp", 1000.0, 1500.0)
+    ]

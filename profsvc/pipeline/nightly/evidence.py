@@ -11,7 +11,9 @@ from profsvc.analysis.changes.differences import cause_differences, differences
 from profsvc.analysis.changes.events import find_events
 from profsvc.analysis.changes.nightly import OPEN_STATES
 from profsvc.analysis.changes.renames import KernelNames
+from profsvc.analysis.kernel_means import counters_of_means
 from profsvc.kernel_names import with_template_arguments
+from profsvc.pipeline.kernel_means import means_of_run
 from profsvc.reports.nightly.events import event_text
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ MAX_SIDE_RUNS = 5
 """Runs before a change, and since, that are held against each other."""
 MAX_EARLIER_RUNS = 40
 """Runs before these, in which what the whole run had is no cause if the series had not moved."""
+SHAPES = ("grid", "block")
+"""Facts of kernels of which launches are listed."""
 MAX_KERNELS = 20
 APPEARED, VANISHED = "appeared", "vanished"
 KERNEL_TITLES = {APPEARED: "new kernel", VANISHED: "vanished kernel"}
@@ -49,6 +53,7 @@ def finding_differences(
     run_ids = sorted({run_id for pair in sides for side in pair for run_id in side})
     kernels = sorted({name for row in told if row["kernel"] for name in names.of(row).all})
     facts = store.facts_of_runs(engine, run_ids, kernels, list(specs.change_facts()))
+    facts = pd.concat([facts, _facts_of_means(engine, run_ids, set(kernels), facts)], ignore_index=True)
     unmoved = [_unmoved(points, row, before) for row, (before, _) in zip(told, sides, strict=True)]
     earlier = sorted({run_id for runs in unmoved for run_id in runs} - set(run_ids))
     whole = store.facts_of_runs(engine, earlier, [], list(specs.change_facts()))
@@ -81,6 +86,20 @@ def finding_differences(
         for place in event["members"]:
             explained[place]["differences"] = [*_membership(event, explained), *explained[place]["differences"]]
     return explained + [dict(row) | {"differences": []} for row in found[MAX_EXPLAINED:]], events
+
+
+def _facts_of_means(engine: "Engine", run_ids: Sequence[int], kernels: set[str], facts: pd.DataFrame) -> pd.DataFrame:
+    """Return the counters of kernels of which an export has means alone, and no launches, as facts of these runs."""
+    counters, rows = specs.change_facts(), []
+    listed = set(facts.loc[facts["fact"].isin(SHAPES), ["run_id", "kernel"]].itertuples(index=False, name=None))
+    for run_id in run_ids if kernels else ():
+        means = means_of_run(engine, run_id) if store.has_kernel_metrics(engine, run_id) else None
+        for own, table, _ in counters_of_means(means) if means else ():
+            for name in [name for name in table.columns if name in counters]:
+                for kernel, value in zip(own["kernel"], table[name], strict=True):
+                    if kernel in kernels and (run_id, kernel) not in listed and not pd.isna(value):
+                        rows.append((run_id, kernel, name, "mean launch", float(value), None))
+    return pd.DataFrame(rows, columns=list(facts.columns)).astype({"value": "float64"})
 
 
 def _names_then(facts: pd.DataFrame, row: Mapping[str, Any], names: KernelNames) -> pd.DataFrame:
