@@ -2,9 +2,9 @@
 
 Run it with ``python -m tests.benchmarks.reading``. It generates traces of nvprof and of nsys stats, a log of nvidia-smi
 and a wide raw page of Nsight Compute (5 million rows each, 10 million rows, 2000 kernels of 800 metrics), a trace of
-PyTorch and a log of LabVIEW (500,000 rows each) and a log of a meter (6 million rows, a week at 10 Hz; ``--scale 0.1``
-makes a tenth of everything), and reads each without a store, alternating with its peer. A ratio above 1 means that
-profsvc is the faster.
+PyTorch with events of all kinds and a log of LabVIEW (500,000 rows each) and a log of a meter (6 million rows, a week
+at 10 Hz; ``--scale 0.1`` makes a tenth of everything), and reads each without a store, alternating with its peer. A
+ratio above 1 means that profsvc is the faster.
 Times are without the imports; the memory is the highest of the process, which profsvc manages as ``profsvc upload``.
 """
 
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
+from string import Template
 
 ROOT = Path(__file__).parents[2]
 TYPES = ("float", "double", "__half", "int", "long long", "unsigned char")
@@ -169,17 +170,43 @@ def nsys_calls(rows: int) -> Iterator[str]:
         yield f"{start},{draw.randrange(10**3, 10**6)},{name},0,{row},4711,4711,20,python\n"
 
 
+# The events of a trace of which some operators have recorded shapes, and about how many of a hundred are such.
+KINETO = {
+    '"ph": "X", "cat": "cpu_op", "name": "aten::$name", "pid": 1102, "tid": 1102, "ts": $ts, "dur": $dur, "args": '
+    '{"External id": $row, "Sequence number": $row, "Fwd thread id": 1, "Ev Idx": $row}': 30,
+    '"ph": "X", "cat": "cpu_op", "name": "aten::$name", "pid": 1102, "tid": 1102, "ts": $ts, "dur": $dur, "args": '
+    '{"External id": $row, "Record function id": 0, "Concrete Inputs": ["", "", "[1, 1]", "False"], "Input type": '
+    '["float", "float", "ScalarList", "Scalar"], "Input Strides": [[200704, 3136, 56, 1], [576, 9, 3, 1], [], []], '
+    '"Input Dims": [[$dim, 64, 56, 56], [64, 64, 3, 3], [], []], "Ev Idx": $row}': 5,
+    '"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1102, "tid": 1102, "ts": $ts, "dur": $dur, '
+    '"args": {"External id": $row, "cbid": 211, "correlation": $row}': 22,
+    '"ph": "f", "id": $row, "pid": 0, "tid": 7, "ts": $ts, "cat": "ac2g", "name": "ac2g", "bp": "e"': 22,
+    '"ph": "s", "id": $row, "pid": 1102, "tid": 1102, "ts": $ts, "cat": "ac2g", "name": "ac2g"': 9,
+    '"ph": "X", "cat": "kernel", "name": "$kernel", "pid": 0, "tid": 7, "ts": $ts, "dur": $dur, "args": '
+    '{"External id": $row, "queued": 0, "device": 0, "context": 1, "stream": 7, "correlation": $row, '
+    '"registers per thread": 32, "shared memory": 0, "blocks per SM": 14.545455, "warps per SM": 116.363640, '
+    '"grid": [$dim, 1, 1], "block": [256, 1, 1], "est. achieved occupancy %": 100}': 7,
+    '"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "pid": 0, "tid": 7, "ts": $ts, "dur": '
+    '$dur, "args": {"External id": $row, "device": 0, "context": 1, "stream": 7, "correlation": $row, "bytes": 256, '
+    '"memory bandwidth (GB/s)": 0.2}': 3,
+    '"ph": "s", "id": $row, "pid": 1102, "tid": 1102, "ts": $ts, "cat": "fwdbwd", "name": "fwdbwd"': 1,
+    '"ph": "X", "cat": "gpu_user_annotation", "name": "step#$dim", "pid": 0, "tid": 7, "ts": $ts, "dur": $dur, '
+    '"args": {"External id": $row}': 1,
+}  # fmt: skip
+
+
 def kineto(rows: int) -> Iterator[str]:
     yield '{"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 0, "traceEvents": [\n'
-    draw, start = random.Random(5), 10**9
+    draw, ns = random.Random(5), 10**15
+    # The arguments stand on a line of their own.
+    events = [Template("  {\n    " + text.replace(', "args": ', ',\n    "args": ') + "\n  },\n") for text in KINETO]
     for row in range(rows):
-        start += draw.randrange(1, 100)
-        yield (
-            f'{{"ph": "X", "cat": "kernel", "name": "{KERNELS[draw.randrange(60)]}", "pid": 0, "tid": 7, '
-            f'"ts": {start}.125, "dur": {draw.randrange(1, 900)}.5, '
-            f'"args": {{"device": 0, "context": 1, "stream": 7, "correlation": {row}, '
-            '"registers per thread": 32, "shared memory": 0, "grid": [80, 1, 1], "block": [256, 1, 1]}},\n'
-        )
+        ns += draw.randrange(1, 10**5)
+        (event,) = draw.choices(events, KINETO.values())
+        yield event.substitute(
+            name=KERNELS[draw.randrange(60)].split("::")[1][:12], kernel=KERNELS[draw.randrange(60)], row=row,
+            dim=draw.randrange(1, 256), ts=f"{ns // 1000}.{ns % 1000:03}", dur=f"{draw.randrange(900_000) / 1000}",
+        )  # fmt: skip
     yield '{"ph": "M", "name": "process_name", "pid": 0, "ts": 0, "args": {"name": "python"}}]}\n'
 
 

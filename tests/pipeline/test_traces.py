@@ -1,6 +1,7 @@
 """Runs of traces: no row of results a launch, and the same numbers as if there were."""
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,26 @@ from sqlalchemy import Engine
 from profsvc import analysis, pipeline, specs, store
 from profsvc.store.schema.launch_views import OWN_COUNTERS
 from profsvc.views.explain.numbers import explain
-from tests.benchmarks.reading import gpu_trace, kineto, nsys_trace
+from tests.benchmarks.reading import KERNELS, gpu_trace, nsys_trace
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-TRACES = {"nvprof": gpu_trace, "nsys": nsys_trace, "kineto": kineto}
 RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"
+
+
+def kineto(rows: int) -> Iterator[str]:
+    """A trace of PyTorch with nothing but kernels."""
+    yield '{"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 0, "traceEvents": [\n'
+    for row in range(rows):
+        yield (
+            f'{{"ph": "X", "cat": "kernel", "name": "{KERNELS[row * 7 % 60]}", "pid": 0, "tid": 7, '
+            f'"ts": {10**9 + 1000 * row}.125, "dur": {row * 37 % 899 + 1}.5, '
+            f'"args": {{"device": 0, "context": 1, "stream": 7, "correlation": {row}, '
+            '"registers per thread": 32, "shared memory": 0, "grid": [80, 1, 1], "block": [256, 1, 1]}},\n'
+        )
+    yield '{"ph": "M", "name": "process_name", "pid": 0, "ts": 0, "args": {"name": "python"}}]}\n'
+
+
+TRACES = {"nvprof": gpu_trace, "nsys": nsys_trace, "kineto": kineto}
 
 
 def ingest(engine: Engine, content: bytes, name: str = "trace.csv", run: str = "r") -> pipeline.ImportResult:

@@ -1,6 +1,5 @@
 """Reader of the CSV and TSV reports of ``nsys stats``: traces and summaries, several in one file."""
 
-import re
 from collections.abc import Generator, Iterator
 from typing import BinaryIO
 
@@ -22,11 +21,12 @@ NAME = "nsys-stats"
 
 FIRST_BLOCK_BYTES = 1 << 16
 # Few lines contain one of these words, and most of those are headers.
-_UNSUPPORTED_HEADER = re.compile(r"NVTX Range|Proj|QCount|Migration Size|CPU Page Faults")
+_HEADER_WORDS = ("Total", "Start")
+_UNSUPPORTED_HEADER_WORDS = ("NVTX Range", "Proj", "QCount", "Migration Size", "CPU Page Faults")
 
 
 def _parse_header(line: str) -> Layout | None:
-    if "Total" not in line and "Start" not in line:
+    if not any(word in line for word in _HEADER_WORDS):
         return None
     return layout_of(split_cells(line, _separator(line)))
 
@@ -37,12 +37,15 @@ def _separator(header: str) -> str:
 
 def sniff(head: bytes) -> bool:
     """Return whether ``head`` holds the header of a known report."""
-    return header_in(head, _parse_header) is not None or any(_unsupported_report(line) for line in header_lines(head))
+    unsupported = map(_unsupported_report, header_lines(head, _UNSUPPORTED_HEADER_WORDS))
+    return header_in(head, _parse_header, _HEADER_WORDS) is not None or any(unsupported)
 
 
 def _unsupported_report(line: str) -> str | None:
     """Return why the report with the header ``line`` is unsupported; None for other lines."""
-    return unsupported_report(split_cells(line, _separator(line))) if _UNSUPPORTED_HEADER.search(line) else None
+    if not any(word in line for word in _UNSUPPORTED_HEADER_WORDS):
+        return None
+    return unsupported_report(split_cells(line, _separator(line)))
 
 
 class _Reader:

@@ -50,6 +50,8 @@ _TEXT_ROW = re.compile(r"\s*(?:[A-Z][\w ()]*:\s+)?[0-9][0-9.,]*(?:[numKMG]?s|%)\
 _CSV_ROW = re.compile(rf'"|[0-9][0-9.{SPACES[1:]}{APOSTROPHES}]*(?:e[-+][0-9]+)?,|,')
 # A row with as many cells as columns may begin with a number in any form.
 _NUMBER_FIRST = re.compile(r"[ \t]*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?[ \t]*,")
+# Each header of a table has one of them.
+_HEADER_WORDS = ("Duration", "Time(%)", "Invocations", "Total Size", "Stream", '"Count"')
 _GAP = re.compile(r" {2,}|\t+")
 _DEVICE = re.compile(r'\s*Device "(.+)"\s*')
 _NAME_AND_ORDINAL = re.compile(r"(.+) \(([0-9]{1,9})\)")
@@ -125,7 +127,7 @@ def parse_device(text: str) -> tuple[str | None, int | None]:
 
 def parse_csv_header(line: str) -> list[str] | None:
     """Return the columns if ``line`` is the header of a CSV table."""
-    if not any(name in line for name in ("Duration", "Time(%)", "Invocations", "Total Size", "Stream", '"Count"')):
+    if not any(name in line for name in _HEADER_WORDS):
         return None
     columns = [cell.strip() for cell in split_cells(line)] if line.count('"') % 2 == 0 else []
     return columns if len(columns) > 1 and record_kind(columns) else None
@@ -133,9 +135,7 @@ def parse_csv_header(line: str) -> list[str] | None:
 
 def parse_text_header(line: str) -> list[str] | None:
     """Return the columns, under their CSV names, if ``line`` is the header of a text table."""
-    if not any(name in line for name in ("Duration", "Time(%)", "Invocations", "Total Size", "Stream")):
-        return None
-    if "," in line or '"' in line:
+    if "," in line or '"' in line or not any(name in line for name in _HEADER_WORDS):
         return None
     # Text copied from a web page has single blanks; a summary is recognized without the others.
     if record_kind(words := line.split()) == SUMMARY:
@@ -147,7 +147,7 @@ def parse_text_header(line: str) -> list[str] | None:
 @memoize_on_head
 def first_table_form(head: bytes) -> str | None:
     """Return the form of the first table of nvprof in ``head``: ``csv``, ``text`` or None."""
-    for line in header_lines(head):
+    for line in header_lines(head, _HEADER_WORDS):
         if parse_csv_header(line):
             return "csv"
         if parse_text_header(line):

@@ -157,9 +157,9 @@ def records(
         yield record, scanner.layout
 
 
-def header_in(head: bytes, begins: TableStart[L]) -> L | None:
-    """Return the layout of the first header in the head of a file."""
-    return next((layout for line in header_lines(head) if (layout := begins(line + "\n")) is not None), None)
+def header_in(head: bytes, begins: TableStart[L], words: Sequence[str] = ()) -> L | None:
+    """Return the layout of the first header in the head of a file; each header has one of the ``words``, if any."""
+    return next((layout for line in header_lines(head, words) if (layout := begins(line + "\n")) is not None), None)
 
 
 def collect_number_evidence(evidence: Evidence, cells: Sequence[str], integers: Sequence[str], line: int) -> None:

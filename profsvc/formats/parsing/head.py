@@ -6,7 +6,7 @@ Dozens of readers examine the same head, so its text, its lines and its possible
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 
@@ -102,6 +102,16 @@ def head_lines(head: bytes, most: int | None = None) -> list[str]:
     return _head(head).lines[:most]
 
 
-def header_lines(head: bytes) -> list[str]:
-    """Return the first lines of a file that may be headers."""
-    return _head(head).header_lines
+def header_lines(head: bytes, words: Sequence[str] = ()) -> list[str]:
+    """Return the first lines of a file that may be headers; with ``words``, those that contain one of them.
+
+    >>> header_lines(b"Name,Time\\n1,2\\n{}\\nTime,Name\\nEnd", ("Time", "End", "Start"))
+    ['Name,Time', 'Time,Name', 'End']
+    """
+    one = _head(head)
+    if not words:
+        return one.header_lines
+    # The head of a trace has thousands of lines, and most of these words nowhere.
+    present = [word for word in words if word in one.text]
+    places = {place for word in present for place, line in enumerate(one.header_lines) if word in line}
+    return [one.header_lines[place] for place in sorted(places)]

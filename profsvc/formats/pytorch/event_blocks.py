@@ -106,8 +106,10 @@ def _collect(events: list[Any], numbers: "_TableNumbers", values: "list[Values]"
             for name, column in readers[number].values(some, arguments).items():
                 collected[name].extend(column)
     if -1 in tables:
-        skipped = Counter(category for category, number in zip(categories, tables, strict=True) if number < 0)
-        passed.update({name: n for name, n in skipped.items() if name is not None and not is_ignored(name)})
+        counts = Counter(categories).items()
+        passed.update(
+            {name: n for name, n in counts if name is not None and numbers[name] < 0 and not is_ignored(name)}
+        )
     return tables.tobytes()
 
 

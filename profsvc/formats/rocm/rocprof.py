@@ -9,7 +9,7 @@ from profsvc.formats.parsing.embedded_tables import Rows, collect_number_evidenc
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, Record
 from profsvc.formats.parsing.stream import Text
-from profsvc.formats.rocm.tables import ROW_READERS, Layout, Row, parse_header, summary_category
+from profsvc.formats.rocm.tables import HEADER_WORDS, ROW_READERS, Layout, Row, parse_header, summary_category
 from profsvc.tables import Batch
 
 NAME = "rocprof"
@@ -28,7 +28,7 @@ def _never_ends(line: str) -> None:
 
 def sniff(head: bytes) -> bool:
     """Return whether ``head`` holds the header of a supported table."""
-    return header_in(head, parse_header) is not None
+    return header_in(head, parse_header, HEADER_WORDS) is not None
 
 
 class _TimestampDigits:

@@ -300,12 +300,13 @@ TABLES: tuple[tuple[str, set[str], RowReader], ...] = (
     ("panel", {"metric", "avg of a panel", "unit"}, _panel),
 )
 ROW_READERS = {kind: take for kind, _, take in TABLES}
-_HEADER_WORDS = ("Kernel", "Direction", "Function", "TotalDurationNs", "Agent_Type", "Metric")
+HEADER_WORDS = ("Kernel", "Direction", "Function", "TotalDurationNs", "Agent_Type", "Metric")
+"""Each header of a table has one of them."""
 
 
 def parse_header(line: str) -> Layout | None:
     """Return the layout of the table with the header ``line``; None for other lines."""
-    if not any(word in line for word in _HEADER_WORDS):
+    if not any(word in line for word in HEADER_WORDS):
         return None
     layout = Layout(split_cells(line))
     if layout.kind == "panel" and not ({"Min", "Max"} <= set(layout.header) or "Peak" in layout.header):

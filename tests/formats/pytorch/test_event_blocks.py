@@ -49,8 +49,11 @@ def trace(
 
 
 def test_a_long_trace_gives_the_same_both_ways():
-    found = agree("".join(long_trace(300)).encode(), block=10_000)
-    assert (len(found[0]["launches"]), len(found[0]["metrics"]), found[1]) == (300, 600, [300, 2, 0])
+    text = "".join(long_trace(300))
+    tables, (stored, skipped, rejected) = agree(text.encode(), block=10_000)[:2]
+    assert len(tables["launches"]) == text.count('"kernel"') > 10
+    assert len(tables["api_calls"]) == text.count('"cuda_runtime"') > 30
+    assert (stored + skipped, rejected) == (text.count("\n"), 0)
 
 
 def test_all_of_a_long_trace_is_taken_at_once(monkeypatch):
