@@ -36,7 +36,7 @@ class Field(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A COPY: its statement and its blocks, which are empty if there are no rows."""
+    """A COPY: its statement and its blocks, which are empty without rows."""
 
     statement: str
     blocks: Iterator[memoryview]
