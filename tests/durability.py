@@ -54,7 +54,9 @@ FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(["profsvc.pipeline.ingestion", "profsvc.pipeline.analysis", "tests.durability"])
 # Whatever an upload has rows in, and the key that says whose they are.
 TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
+TABLES |= {"sample_blocks": "sensor_id"}
 SUMS = {"launches": "duration_ns", "metrics": "line", "samples": "value", "transfers": "line"}
+SUMS |= {"sample_blocks": "coalesce(length(readings) + radix + least, 0)"}
 
 
 RESULTS = ("v1_criteria", "v1_potential", "v1_models", "v1_causes", "v1_power", "v1_power_quality")

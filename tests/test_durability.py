@@ -50,7 +50,7 @@ def test_the_harness_sees_what_is_wrong(tmp_path: Path) -> None:
     lost = (7, "0" * 64, 3)
     assert compare(engine, tmp_path, [*entries, lost]) == ["file 7 was acknowledged and is gone"]
     with durability.reading(engine) as connection:
-        connection.exec_driver_sql("UPDATE samples SET value = value + 1 WHERE sample_id < 1000000005")
+        connection.exec_driver_sql("UPDATE sample_blocks SET least = least + 1 WHERE sensor_id = 1000000001")
         connection.exec_driver_sql("INSERT INTO metrics (launch_ref, item, metric_id, unit_id, raw_text, line)"
                                    " VALUES (99000000001, 0, 1, 1, '', 1)")  # fmt: skip
         connection.exec_driver_sql("INSERT INTO runs (project, name, created_at) VALUES ('p', 'empty', '')")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from profsvc import specs
 from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.store.connection.sql import Connection, Engine, text
+from profsvc.store.queries.readings import sample_blocks
 from profsvc.store.queries.rows import ORDER, files_of_launch
 from profsvc.store.queries.time_limit import reading_with_timeout
 from profsvc.store.queries.view_conditions import Condition, conditions_sql, require_column
@@ -159,6 +160,9 @@ def list_view(
     asked = [*shown, key[0]] if key and key[0] not in shown else shown
     within = files_of_conditions(engine, view, only)
     within += _key_range(key[0], only) if key and engine.dialect.name == "postgresql" else []
+    if view == sample_blocks.VIEW:
+        within += sample_blocks.block_conditions(only)
+        within += sample_blocks.page_conditions(only, key[1], place) if key else []
     query, values = select_statement(
         view, only, columns=asked, order=order, project=project, place=place, within=within
     )

@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.errors import DomainError, NotFoundError
+from profsvc.errors import DomainError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows, values
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.queries.frames import table
+from profsvc.store.queries.readings.sensor_blocks import Readings as SensorReadings
+from profsvc.store.queries.readings.sensor_blocks import SensorBlocks, blocks_of, readings_on, timed_readings
 from profsvc.store.queries.rows import select
 from profsvc.store.queries.timelines import timed_files, typed_rows
 from profsvc.store.results.finished_parts import POWER_PART, counted_changes, mark_finished
@@ -25,7 +27,7 @@ UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"
 CLOCKS = {UTC: "time_ns", LOCAL: "local_ns", ELAPSED: "elapsed_ns"}
 MAX_READINGS = 500_000
 LAUNCH = (("kernel_id", np.int64), ("start_ns", np.int64), ("duration_ns", np.float64))
-READING = (("time", np.int64), ("value", np.float64), ("known", np.bool_))
+_NO_READINGS = (np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0))
 _TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
 
 
@@ -61,36 +63,26 @@ def sensor_readings(engine: Engine, sensor_id: int) -> Readings:
 
     More than `MAX_READINGS` readings are averaged in groups, so that memory does not grow with the log.
     """
-    counted = ", ".join(f"count({column})" for column in CLOCKS.values())
     with reading(engine) as connection:
-        quantity = connection.execute(text("SELECT quantity FROM v1_sensors WHERE sensor_id = :s"), {"s": sensor_id})
-        if (row := quantity.first()) is None:
-            raise NotFoundError(f"no sensor has the number {sensor_id}")
-        is_state = row[0] == "state"
-        query = text(f"SELECT count(*), {counted} FROM v1_samples WHERE sensor_id = :sensor_id")
-        every, *known = connection.execute(query, {"sensor_id": sensor_id}).one()
-    timed = dict(zip(CLOCKS, known, strict=True))
+        found = blocks_of(connection, sensor_id)
+        counts = timed_readings(connection, found)
+    timed = {clock: counts[column] for clock, column in CLOCKS.items()}
     clock = next((clock for clock in CLOCKS if timed[clock]), ELAPSED)
-    column = CLOCKS[clock]
-    ordered = (
-        f"SELECT {column}, coalesce(value, 0.0), CASE WHEN value IS NULL THEN 0 ELSE 1 END FROM v1_samples"
-        f" WHERE sensor_id = {int(sensor_id)} AND {column} IS NOT NULL"
-        " ORDER BY upload_id, sensor_id, block_id, sample_id"
-    )
     together = -(-timed[clock] // MAX_READINGS) or 1
-    time_ns, value = _averaged_readings(engine, ordered, together, is_state=is_state)
-    return Readings(time_ns, value, clock, every - timed[clock], together)
+    is_state = found.sensor["quantity"] == "state"
+    time_ns, value = _averaged_readings(readings_on(engine, found, CLOCKS[clock]), together, is_state=is_state)
+    return Readings(time_ns, value, clock, counts["every"] - timed[clock], together)
 
 
 def _averaged_readings(
-    engine: Engine, query: str, together: int, *, is_state: bool
+    parts: Iterable[SensorReadings], together: int, *, is_state: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Times and values of a query, so many together; what is left over at the end stands alone."""
+    """Times and values of readings with a time, so many together; what is left over at the end stands alone."""
     times, found = [np.empty(0, np.int64)], [np.empty(0)]
     rest = times[0], found[0]
-    for rows in typed_rows(engine, query, READING):
-        value = np.where(rows["known"], rows["value"], np.nan)
-        rest = np.concatenate((rest[0], rows["time"])), np.concatenate((rest[1], value))
+    for part in parts:
+        time_ns, value = part.time_ns[part.timed], part.value[part.timed]
+        rest = np.concatenate((rest[0], time_ns)), np.concatenate((rest[1], value))
         whole = len(rest[0]) // together * together
         means = _block_means(rest[0][:whole], rest[1][:whole], together, is_state=is_state)
         times.append(means[0])
@@ -126,32 +118,37 @@ def last_samples(engine: Engine, sensor_ids: Iterable[int], most: int, least_s: 
     ``sensor_id``, ``time_ns``, ``local_ns``, ``elapsed_ns`` and ``value``, as ``v1_samples`` has them.
     """
     clocks = list(CLOCKS.values())
-    query = text(
-        f"SELECT {', '.join(clocks)}, value FROM v1_samples WHERE sensor_id = :sensor_id AND sample_index >= :first"
-        " AND sample_index % :step = 0 ORDER BY upload_id, sensor_id, block_id, sample_id"
-    )
     blank = {name: pd.array([], dtype="Int64") for name in ("sensor_id", *clocks)}
     parts = [pd.DataFrame({**blank, "value": np.empty(0)})]
-    with reading(engine) as connection:
-        for sensor_id in sensor_ids:
-            first, step = _end_of_log(connection, sensor_id, most, least_s)
-            wanted = {"sensor_id": sensor_id, "first": first, "step": step}
-            rows = connection.execute(query, wanted).all()
-            *times, found = list(zip(*rows, strict=True)) or [()] * (len(clocks) + 1)
-            columns = {clock: pd.array(time, dtype="Int64") for clock, time in zip(clocks, times, strict=True)}
-            owner = {"sensor_id": pd.array([sensor_id] * len(rows), dtype="Int64")}
-            parts.append(pd.DataFrame({**owner, **columns, "value": np.array(found, np.float64)}))
+    for sensor_id in sensor_ids:
+        with reading(engine) as connection:
+            found = blocks_of(connection, sensor_id)
+        first, step = _end_of_log(engine, found, most, least_s)
+        columns: dict[str, Any] = {}
+        for clock in clocks:
+            every = [
+                (part.time_ns[wanted], part.timed[wanted], part.value[wanted])
+                for part in readings_on(engine, found, clock, first)
+                if (wanted := (part.index >= first) & (part.index % step == 0)).any()
+            ]
+            time, timed, value = map(np.concatenate, zip(*every, strict=True)) if every else _NO_READINGS
+            columns[clock] = pd.arrays.IntegerArray(np.where(timed, time, 0), ~timed)
+        owner = {"sensor_id": pd.array([sensor_id] * len(value), dtype="Int64")}
+        parts.append(pd.DataFrame({**owner, **columns, "value": value}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _end_of_log(connection: Connection, sensor_id: int, most: int, least_s: float) -> tuple[int, int]:
+def _end_of_log(engine: Engine, found: SensorBlocks, most: int, least_s: float) -> tuple[int, int]:
     """From which sample on the end of a log is taken, and each how many-th of them."""
-    samples = connection.execute(text("SELECT samples FROM v1_sensors WHERE sensor_id = :s"), {"s": sensor_id}).scalar()
+    samples = found.sensor["samples"]
     if not samples or samples <= most:
         return 0, 1
-    query = text("SELECT max(sample_index), max(elapsed_ns) - min(elapsed_ns) FROM v1_samples WHERE sensor_id = :s")
-    last, span_ns = connection.execute(query, {"s": sensor_id}).one()
-    each_s = (span_ns or 0) / 1e9 / (samples - 1)
+    last, ends = 0, list[int]()
+    for part in readings_on(engine, found, "elapsed_ns"):
+        last = int(part.index[-1])
+        if part.timed.any():
+            ends += [int(part.time_ns[part.timed].min()), int(part.time_ns[part.timed].max())]
+    each_s = (max(ends, default=0) - min(ends, default=0)) / 1e9 / (samples - 1)
     step = int(np.ceil(least_s / (most * each_s))) if each_s > 0 else 1
     step = min(max(step, 1), -(-(last + 1) // most))  # no more than the whole log
     return max(last + 1 - most * step, 0), step

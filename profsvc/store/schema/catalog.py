@@ -31,7 +31,8 @@ from profsvc.store.schema import (
 from profsvc.store.schema.view_definition import ViewDefinition
 
 # The only SQL that differs between the databases: key-value pairs as a JSON object, names joined into one text, the
-# cells of a column, the position of the decimal point, an address as text, and the counters that show a cause.
+# cells of a column, the position of the decimal point, an address as text, the counters that show a cause, and the
+# readings of packed blocks.
 DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
     "sqlite": {
         "json_object": "json_group_object(t.key, t.value)",
@@ -48,6 +49,7 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
             " WHERE n.value IS NOT NULL)"
         ),
         "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
+        **sensors.DIALECT_SQL["sqlite"],
     },
     "postgresql": {
         "json_object": (
@@ -70,6 +72,7 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
             "LATERAL (SELECT x.value, x.number - 1 AS key"
             " FROM unnest(string_to_array(t.texts, ' ')) WITH ORDINALITY x(value, number)) e"
         ),
+        **sensors.DIALECT_SQL["postgresql"],
     },
 }
 
@@ -194,7 +197,9 @@ def create_view_sql(
     for rows, more in shape.others:
         chosen = ", ".join(f"{more.get(name, sql)} AS {name}" for name, _, sql, _ in shape.columns)
         others.append(f"UNION ALL SELECT {chosen} FROM {rows}")
-    return "\n".join([*head, *lines, f"FROM {source}", *(in_dialect(other, dialect) for other in others)])
+    return "\n".join(
+        [*head, *lines, f"FROM {in_dialect(source, dialect)}", *(in_dialect(other, dialect) for other in others)]
+    )
 
 
 def in_dialect(sql: str, dialect: str) -> str:

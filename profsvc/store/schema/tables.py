@@ -17,7 +17,9 @@ How the rows stay small, and quick to find without indexes on the big tables:
 * Pages with one column per metric are stored column by column; see `profsvc.store.ingest.writers.wide_metrics`.
 * Many launches share a place and a shape; a launch refers to both and only stores what differs.
 * The readings of a sensor in one batch form a block. ``sample_blocks`` names their sensor, and their ordinals and lines
-  count up from those of the block, plus a shift that is nearly always 0.
+  count up from those of the block, plus a shift that is nearly always 0. A packed block, of readings without anything
+  special, has no rows in ``samples``: it holds them as a list of numbers, by
+  `profsvc.store.ingest.writers.packed_samples`.
 * A sample has one time, ``elapsed_ns``. Its clocks are stored as differences from it and from their origins in
   ``sensors``. These differences are nearly always 0 or null, which take no space.
 * ``kernel_totals``, ``place_totals``, ``shape_totals`` and ``transfer_totals`` answer the usual queries on traces

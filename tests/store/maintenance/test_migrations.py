@@ -24,8 +24,10 @@ from profsvc.store.connection.urls import file_of
 from profsvc.store.maintenance import migrations, readiness
 from profsvc.store.maintenance.migrations import drop_views
 from profsvc.store.schema.tables import metadata
+from profsvc.tables import Batch
 from tests.postgres import Server
 from tests.store.conftest import COUNTERS, batches, info, only_on
+from tests.store.ingest.writers.test_packed_samples import LONG, MS, STEPS, VALUES, rows_of, series, unpacked
 from tests.store.ingest.writers.test_samples import HEAT, POWER, log, sample
 
 UNCHECKED = ("rules", "counters", "criteria", "potential", "models", "causes")
@@ -292,6 +294,22 @@ def test_what_an_older_schema_held_keeps_every_value(engine: Engine) -> None:
                 name: pytest.approx(value, rel=1e-15) for name, value in other.items() if name in {"p50_ns", "p95_ns"}
             }
             assert one == other | spread
+
+
+def test_packed_samples_are_rows_in_an_older_schema(engine: Engine) -> None:
+    columns = series(VALUES["two decimals"], -STEPS * 20 * MS + STEPS % 3 * MS, line=STEPS * 4 + 9)
+    store.write_upload(engine, info(), store.RunInfo(name="a"), iter([Batch(unpacked(columns, LONG))]))
+    before = rows_of(engine, 1)
+    config = Config()
+    config.set_main_option("script_location", str(readiness.migrations_folder()))
+    for rows in (0, LONG):
+        with reading(engine) as connection:
+            assert connection.execute(text("SELECT count(*) FROM samples")).scalar_one() == rows
+        with migrations.changing_schema(engine) as connection:
+            config.attributes["connection"] = connection
+            command.downgrade(config, "0038")
+        assert migrations.upgrade(engine, COUNTERS) == store.latest_revision()
+        assert rows_of(engine, 1) == before
 
 
 def test_the_names_of_all_counters_are_looked_up_together(tmp_path: Path) -> None:

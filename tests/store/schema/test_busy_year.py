@@ -11,7 +11,7 @@ from profsvc.views import history
 from tests.benchmarks.busy_year import Size, fill_month, unit_costs
 from tests.store.conftest import only_on
 
-NUMBERS = {"run_id", "upload_id", "launch_id", "sensor_id", "block_id", "sample_id"}
+NUMBERS = {"run_id", "upload_id", "launch_id", "sensor_id", "block_id", "block_last_id", "sample_id"}
 TIMES = {"duration_ns", "ideal_ns", "value", "raw_text", "saving_ns", "as_read"}
 
 

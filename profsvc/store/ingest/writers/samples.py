@@ -1,7 +1,8 @@
 """Write the sensors of an upload and their samples, which are the longest table of all."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,16 @@ import pandas as pd
 from profsvc import specs
 from profsvc.errors import DomainError, InputError, counted
 from profsvc.store.connection.sql import Connection, text
-from profsvc.store.ingest.staging import Sink
+from profsvc.store.ingest.staging import MIN_ROWS_FOR_PAGES, Sink
 from profsvc.store.ingest.writers.bulk_insert import IntegerArrays, integer_arrays, values
 from profsvc.store.ingest.writers.dictionaries import reject_nul
+from profsvc.store.ingest.writers.packed_samples import MAX_READINGS, MIN_READINGS, Packed, kinds_of, pack
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable
 
 SENSOR_COLUMNS = ("quantity", "name", "unit", "gpu_index", "device", "x_mm", "y_mm", "quality", "line")
 MAX_NS = float(2**63)
-_OUTSIDE = text(
-    "SELECT count(*) FROM sample_blocks b CROSS JOIN samples s WHERE b.sensor_id = :sensor"
-    " AND s.sample_id BETWEEN b.first_id AND b.last_id AND (s.value < :low OR s.value > :high)"
-)
+_OUTSIDE = text("SELECT count(*) FROM v1_samples WHERE sensor_id = :sensor AND (as_read < :low OR as_read > :high)")
 _FLAG = text(
     "UPDATE sensors SET implausible = :count, quality = CASE WHEN quality IS NULL THEN :words"
     " ELSE quality || '; ' || :words END WHERE sensor_id = :sensor"
@@ -30,6 +29,7 @@ _FLAG = text(
 # So many sensors are named in the message of a file.
 MAX_NAMED_SENSORS = 3
 Ints = npt.NDArray[np.int64]
+Columns = dict[str, Any]
 
 
 class Sensors:
@@ -49,6 +49,7 @@ class Sensors:
         self.limits: dict[int, tuple[str, specs.PlausibleRange]] = {}
         self.extremes: dict[int, tuple[float, float]] = {}
         self.origins: dict[str, int] = {}
+        self.divisors: dict[int, float] = {}
 
     def write_sensors(self, table: pd.DataFrame) -> None:
         """Write a tidy table of sensors."""
@@ -92,9 +93,93 @@ class Sensors:
             least, most = self.extremes.get(sensor, (np.inf, -np.inf))
             self.extremes[sensor] = float(np.fmin(least, ends[0])), float(np.fmax(most, ends[1]))
         ids = np.arange(begin, begin + len(sensors))
-        columns: dict[str, Any] = {"sample_id": ids, **plain}
-        block = {"sensor_id": sensors[heads] + (self.first + 1), "first_id": begin + heads}
+        plain = {"sample_id": ids, **plain}
+        packed = list(self._packed(sensors, heads, sizes, plain, counting))
+        self._write_rows(sensors, heads, ids, plain, counting, [(one[0], one[1]) for one in packed])
+        self._write_packed(sensors, ids, plain, counting, packed)
+
+    def _packed(
+        self, sensors: Ints, heads: Ints, sizes: Ints, plain: Columns, counting: Mapping[str, Ints]
+    ) -> Iterator[tuple[int, int, Packed]]:
+        """Yield the blocks of readings that can be packed: the first row, the row behind the last, and the columns."""
+        if sizes.max() < MIN_READINGS:
+            return
+        kinds = kinds_of(plain["value"])
+        differs = kinds[1:] != kinds[:-1]
+        differs |= np.diff(counting["sample_index"]) != 1
+        for name in ("reason_id", "time_shift_ns", "local_shift_ns"):
+            column, missing = integer_arrays(plain[name])
+            differs |= (missing[1:] != missing[:-1]) | ((column[1:] != column[:-1]) & ~missing[1:])
+        elapsed, untimed = integer_arrays(plain["elapsed_ns"])
+        differs |= untimed[1:] != untimed[:-1]
+        for head, size in zip(heads.tolist(), sizes.tolist(), strict=True):
+            if size < MIN_READINGS:
+                continue
+            sensor = int(sensors[head])
+            steps = np.diff(counting["line"][head : head + size])
+            line_step = int(np.partition(steps, size // 2)[size // 2]) if size > 2 else int(steps[0])
+            breaks = np.flatnonzero(differs[head : head + size - 1] | (steps != line_step)) + head + 1
+            for first, end in _parts(np.concatenate(([head], breaks, [head + size]))):
+                if kinds[first] > 1:
+                    continue
+                times = None if untimed[first] else elapsed[first:end]
+                found = pack(times, plain["value"][first:end], self.divisors.get(sensor, 1.0))
+                if found is not None:
+                    self.divisors[sensor] = found["divisor"] or self.divisors.get(sensor, 1.0)
+                    yield first, end, {**found, "line_step": line_step}
+
+    def _write_packed(
+        self,
+        sensors: Ints,
+        ids: Ints,
+        plain: Columns,
+        counting: Mapping[str, Ints],
+        packed: Sequence[tuple[int, int, Packed]],
+    ) -> None:
+        """Write the blocks that hold their readings themselves."""
+        if not packed:
+            return
+        firsts = np.array([first for first, _, _ in packed])
+        ends = np.array([end for _, end, _ in packed])
+        block: Columns = {
+            "sensor_id": sensors[firsts] + (self.first + 1),
+            "first_id": ids[firsts],
+            "last_id": ids[ends - 1],
+            "first_index": counting["sample_index"][firsts],
+            "first_line": counting["line"][firsts],
+            **{name: plain[name][firsts] for name in ("reason_id", "time_shift_ns", "local_shift_ns")},
+        }
+        block |= {name: [columns[name] for _, _, columns in packed] for name in packed[0][2]}
+        self.sink.write("sample_blocks", block)
+
+    def _write_rows(
+        self,
+        sensors: Ints,
+        heads: Ints,
+        ids: Ints,
+        plain: Columns,
+        counting: Mapping[str, Ints],
+        packed: Sequence[tuple[int, int]],
+    ) -> None:
+        """Write the readings that are in no packed block as rows, and the blocks that name their sensors."""
+        kept = np.ones(len(ids), np.bool_)
+        for first, end in packed:
+            kept[first:end] = False
+        if not kept.any():
+            return
+        if packed:
+            begins = np.zeros(len(ids), np.bool_)
+            begins[heads] = True
+            begins[1:] |= ~kept[:-1]  # a row behind a packed block
+            begins = begins[kept]
+            ids, sensors = ids[kept], sensors[kept]
+            plain = {name: column[kept] for name, column in plain.items()}
+            counting = {name: column[kept] for name, column in counting.items()}
+            heads = np.flatnonzero(begins)
+        sizes = np.diff(heads, append=len(ids))
+        block = {"sensor_id": sensors[heads] + (self.first + 1), "first_id": ids[heads]}
         block["last_id"] = block["first_id"] + sizes - 1
+        columns = dict(plain)
         for name, short in (("sample_index", "index"), ("line", "line")):
             block[f"first_{short}"] = counting[name][heads]
             # From an id that is one more in each row to what would be its ordinal if none were left out.
@@ -102,7 +187,8 @@ class Sensors:
             shift = counting[name] - ids
             shift -= np.repeat(before, sizes)
             columns[f"{short}_shift"] = shift
-        self.sink.write("samples", columns)
+        for rows in _close_together(ids):
+            self.sink.write("samples", {name: column[rows] for name, column in columns.items()})
         self.sink.write("sample_blocks", block)
 
     def _count(self, sensors: Ints, heads: Ints, sizes: Ints, indexes: Ints) -> None:
@@ -169,6 +255,32 @@ class Sensors:
         words = f"{counted(count, 'reading')} kept out of results: {limits.reason(worst)}"
         connection.execute(_FLAG, {**sensor, "count": count, "words": words})
         return f"{name}: {words}"
+
+
+def _parts(bounds: Ints) -> Iterator[tuple[int, int]]:
+    """Yield the parts between bounds that are long enough to pack, in pieces that are short enough.
+
+    >>> list(_parts(np.array([0, 10, 200, 8392])))
+    [(10, 200), (200, 4296), (4296, 8392)]
+    """
+    for place in np.flatnonzero(np.diff(bounds) >= MIN_READINGS).tolist():
+        begin, end = int(bounds[place]), int(bounds[place + 1])
+        pieces = -(-(end - begin) // MAX_READINGS)
+        cuts = [begin + (end - begin) * piece // pieces for piece in range(pieces + 1)]
+        yield from pairwise(cuts)
+
+
+def _close_together(ids: Ints) -> Iterator[Any]:
+    """Yield where to find rows that follow each other without a gap, so many that they are written as pages.
+
+    All others come together at the end.
+    """
+    heads = np.concatenate(([0], np.flatnonzero(np.diff(ids) != 1) + 1))
+    sizes = np.diff(heads, append=len(ids))
+    long = sizes >= MIN_ROWS_FOR_PAGES
+    yield from (slice(head, head + size) for head, size in zip(heads[long].tolist(), sizes[long].tolist(), strict=True))
+    if not long.all():
+        yield np.flatnonzero(np.repeat(~long, sizes))
 
 
 def _plausible_range(sensor: Mapping[Any, Any]) -> specs.PlausibleRange | None:
