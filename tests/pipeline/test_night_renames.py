@@ -111,9 +111,10 @@ def test_names_that_a_later_run_has_both_are_two_kernels(engine):
     assert len(store.select(engine, "v1_kernel_renames")) == 1
 
 
-def test_a_first_report_on_many_nights_sees_a_rename_among_them(tmp_path):
+def test_a_first_report_on_many_nights_sees_the_renames_among_them(tmp_path):
     with opened(str(tmp_path / "store.sqlite")) as engine:
-        for night in range(9):
-            name = SAXPY if night < 5 else {"kernel": "axpy(float *)", "ns": 108_000}
-            made = put(engine, night, name, GEMM, report=night == 8)
-    assert [(row["subject"], row["points_before"]) for row in made["findings"]] == [("axpy", 5)]
+        for night in range(10):
+            name = SAXPY if night < 5 else {"kernel": f"axpy_{'ab'[night > 6]}(float *)", "ns": 108_000}
+            made = put(engine, night, name, GEMM, report=night == 9)
+        assert len(store.select(engine, "v1_kernel_renames")) == 2
+    assert [(row["subject"], row["points_before"]) for row in made["findings"]] == [("axpy_b", 5)]

@@ -125,14 +125,14 @@ def under_newest_names(points: pd.DataFrame, names: KernelNames, among: pd.Serie
         inside &= True if among is None else among.to_numpy()
         for name, value in zip(HISTORY, history, strict=True):
             inside &= (points[name].isna() if value is None else points[name] == value).to_numpy()
-        own = np.flatnonzero(inside)
-        pairs = np.stack([codes[name][own] for name in codes], axis=1)
+        rows = np.flatnonzero(inside)
+        pairs = np.stack([codes[name][rows] for name in codes], axis=1)
         for old, subject in np.unique(pairs, axis=0).tolist():
-            rows = own[(pairs[:, 0] == old) & (pairs[:, 1] == subject)]
+            same = rows[(pairs[:, 0] == old) & (pairs[:, 1] == subject)]
             kernel = str(columns["kernel"].categories[old])
             now = newest[kernel], renamed_subject(str(columns["subject"].categories[subject]), kernel, newest[kernel])
             for (name, place), text in zip(places.items(), now, strict=True):
-                codes[name][rows] = place.setdefault(text, len(place))
+                codes[name][same] = place.setdefault(text, len(place))
     return points.assign(
         **{name: pd.Categorical.from_codes(codes[name], pd.Index(list(place), dtype=object))
            for name, place in places.items()}

@@ -24,6 +24,7 @@ TRAITS = (
     "inst_executed_warp", "thread_inst_executed_pred_on",
 )  # fmt: skip
 COUNTERS = TRAITS[-2:]
+FACTS = ("run_id", "kernel", "fact", "basis", "value", "text")
 
 
 class Renames(NamedTuple):
@@ -84,7 +85,7 @@ def _look_at_group(night: _Night, group: pd.DataFrame) -> None:
     called = {one.newest: list(one.all) for (of, _), one in night.names.known.items() if of == history}
     days: dict[str, set[str]] = {}
     known: set[str] = set()
-    for place, rows in group.groupby("place", sort=True):
+    for place, rows in [(int(rows["place"].iloc[0]), rows) for _, rows in group.groupby("place", sort=True)]:
         names, day = set(rows["kernel"]), str(night.at[place])[:10]
         before = [own for other, own in days.items() if other < day][-MIN_NIGHTS:]
         appeared = sorted(names - known)
@@ -103,8 +104,8 @@ def _look_at_group(night: _Night, group: pd.DataFrame) -> None:
 
 
 def _history(row: Any) -> History:
-    project, device, branch = (None if pd.isna(row[name]) else row[name] for name in HISTORY)
-    return project, device, branch
+    device, branch = (None if pd.isna(row[name]) else str(row[name]) for name in HISTORY[1:])
+    return str(row["project"]), device, branch
 
 
 def _link(
@@ -115,7 +116,7 @@ def _link(
     earlier, own = group[group["place"] < place], group[group["place"] == place]
     run_id, history = int(own["run_id"].iloc[0]), _history(own.iloc[0])
     before = {kernel: earlier[earlier["kernel"].isin(called.get(kernel, [kernel]))] for kernel in vanished}
-    times = {kernel: rows["value"].tail(MAX_NOISE_RUNS).to_numpy() for kernel, rows in before.items()}
+    times = {kernel: rows["value"].tail(MAX_NOISE_RUNS).tolist() for kernel, rows in before.items()}
     last_run = {kernel: int(rows["run_id"].iloc[-1]) for kernel, rows in before.items()}
     now = dict(zip(own["kernel"], own["value"], strict=True))
     subjects = dict(zip(own["kernel"], own["subject"], strict=True))
@@ -135,9 +136,9 @@ def _link(
         if new not in former and old not in former.values()
     }
     reasons |= {new: (old, "a name that it had before") for new, old in former.items()}
-    told = {name for one in night.told.renames if one.history == history for name in (one.kernel_before, one.kernel)}
+    told = [one for one in night.told.renames if one.history == history]
     for new, (old, because) in reasons.items():
-        if {old, new} & told:  # by another tool
+        if any(one.kernel == new or one.kernel_before == old for one in told):  # by another tool
             continue
         night.told.renames.append(Rename(*history, old, new, run_id, str(night.at[place]), because))
         both, level = facts[facts["kernel"].isin([old, new])].assign(kernel=new), float(np.median(times[old]))
@@ -145,7 +146,7 @@ def _link(
             dict(zip(HISTORY, history, strict=True))
             | {"kernel": new, "kernel_before": old, "subject": subjects[new], "run_id": run_id, "because": because}
             | {"before_ns": level, "time_ns": float(now[new])}
-            | {"noise": float(np.std(times[old], ddof=1)) / level if times[old].size > 1 else None}
+            | {"noise": float(np.std(times[old], ddof=1)) / level if len(times[old]) > 1 else None}
             | {"differences": differences(both, {last_run[old]}, {run_id})}
         )
     night.told.refused.update({(*history, new): why for new, why in search.refused.items()})
@@ -159,7 +160,6 @@ def _titles(traits: Iterable[tuple[str, str]]) -> list[str]:
 
 def _traits(facts: pd.DataFrame) -> dict[tuple[int, str], dict[tuple[str, str], float | str]]:
     found: dict[tuple[int, str], dict[tuple[str, str], float | str]] = {}
-    for row in facts.itertuples(index=False):
-        value = row.text if row.text is not None and not pd.isna(row.text) else float(row.value)
-        found.setdefault((int(row.run_id), str(row.kernel)), {})[str(row.fact), str(row.basis)] = value
+    for run_id, kernel, fact, basis, value, text in facts[list(FACTS)].to_numpy(object).tolist():
+        found.setdefault((int(run_id), kernel), {})[fact, basis] = float(value) if pd.isna(text) else str(text)
     return found

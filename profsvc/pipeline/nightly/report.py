@@ -100,9 +100,10 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     known = with_origins(engine, store.known_findings(engine, scope, span.night), builds)
     points = run_points(runs, store.series_of_runs(engine, runs["run_id"].tolist()))
     renames = known_renames(engine, scope, span.night)
-    older = ~points["run_id"].isin(tonight["run_id"])
-    before = kernel_names(renames, points[older], runs)
-    renamed = find_renames(engine, under_newest_names(points, before, older), runs, tonight["run_id"].tolist(), before)
+    earlier = ~points["run_id"].isin(tonight["run_id"])
+    so_far = kernel_names(renames, points[earlier], runs)
+    shown = under_newest_names(points, so_far, earlier)
+    renamed = find_renames(engine, shown, runs, tonight["run_id"].tolist(), so_far)
     names = kernel_names([*renames, *renamed.renames], points, runs)
     series = to_series(under_newest_names(points, names), runs, _references(known), names)
     fresh = series_of_tonight(series, tonight["run_id"].tolist()) if len(series) else series
