@@ -307,7 +307,7 @@ def test_packed_samples_are_rows_in_an_older_schema(engine: Engine) -> None:
             assert connection.execute(text("SELECT count(*) FROM samples")).scalar_one() == rows
         with migrations.changing_schema(engine) as connection:
             config.attributes["connection"] = connection
-            command.downgrade(config, "0039")
+            command.downgrade(config, "0040")
         assert migrations.upgrade(engine, COUNTERS) == store.latest_revision()
         assert rows_of(engine, 1) == before
 
