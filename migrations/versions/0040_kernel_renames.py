@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0041"
-down_revision = "0040"
+revision = "0040"
+down_revision = "0039"
 branch_labels = None
 depends_on = None
 
