@@ -35,7 +35,8 @@ def overlap(budget: TimeBudget, memory_busy: Array) -> Array:
     loading = budget.stall["long_scoreboard"] * np.nan_to_num(budget.c["stall_tile_fraction"])
     computing = budget.active - np.asarray(sum(budget.stall[name] for name in GLOBAL_STALLS))
     saved = np.fmin(np.fmin(loading, computing), budget.active - np.fmax(memory_busy, computing))
-    return np.clip(copyable_share(budget) * np.nan_to_num(saved), 0, 1)
+    share: Array = np.clip(copyable_share(budget) * np.nan_to_num(saved), 0, 1)
+    return share
 
 
 def hidden_by_copies(shares: dict[str, Array], most: Array) -> dict[str, Array]:

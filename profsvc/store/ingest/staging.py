@@ -42,11 +42,15 @@ class Sink(Protocol):
     def write(self, table: str, columns: Columns) -> None:
         """Write rows of a table."""
 
-    def prepare(self, table: str, columns: Columns) -> Callable[[], None]:
-        """Return what writes rows of a table, which another thread may call; as much as possible is done before."""
-
     def close(self) -> None:
         """Finish; no more rows follow."""
+
+
+class PreparingSink(Sink, Protocol):
+    """A sink whose rows another thread may write."""
+
+    def prepare(self, table: str, columns: Columns) -> Callable[[], None]:
+        """Return what writes rows of a table, which another thread may call; as much as possible is done before."""
 
 
 class DirectSink:

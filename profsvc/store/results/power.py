@@ -129,7 +129,7 @@ def last_samples(engine: Engine, sensor_ids: Iterable[int], most: int, least_s: 
             every = [
                 (part.time_ns[wanted], part.timed[wanted], part.value[wanted])
                 for part in readings_on(engine, found, clock, first)
-                if (wanted := (part.index >= first) & (part.index % step == 0)).any()
+                if (wanted := (part.sample_index >= first) & (part.sample_index % step == 0)).any()
             ]
             time, timed, value = map(np.concatenate, zip(*every, strict=True)) if every else _NO_READINGS
             columns[clock] = pd.arrays.IntegerArray(np.where(timed, time, 0), ~timed)
@@ -145,7 +145,7 @@ def _end_of_log(engine: Engine, found: SensorBlocks, most: int, least_s: float) 
         return 0, 1
     last, ends = 0, list[int]()
     for part in readings_on(engine, found, "elapsed_ns"):
-        last = int(part.index[-1])
+        last = int(part.sample_index[-1])
         if part.timed.any():
             ends += [int(part.time_ns[part.timed].min()), int(part.time_ns[part.timed].max())]
     each_s = (max(ends, default=0) - min(ends, default=0)) / 1e9 / (samples - 1)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from profsvc.store.connection.sql import Connection
-from profsvc.store.ingest.staging import Columns, Sink
+from profsvc.store.ingest.staging import Columns, PreparingSink
 
 MAX_WAITING_WRITES = 1
 GRACE_SECONDS = 1.0
@@ -20,7 +20,7 @@ GRACE_SECONDS = 1.0
 class WriterThread:
     """Queues rows for a sink; an error of the sink is raised by a later call, at the latest by `close`."""
 
-    def __init__(self, sink: Sink, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, sink: PreparingSink, pool: ThreadPoolExecutor) -> None:
         """Begin with an empty queue."""
         self.sink = sink
         self.pool = pool
@@ -42,7 +42,7 @@ class WriterThread:
 
 
 @contextmanager
-def in_writer_thread(sink: Sink, cancel: Callable[[], Any] = lambda: None) -> Iterator[WriterThread]:
+def in_writer_thread(sink: PreparingSink, cancel: Callable[[], Any] = lambda: None) -> Iterator[WriterThread]:
     """Yield a sink that writes on a separate thread, which has always ended at the end of the block.
 
     ``cancel`` stops a long operation of the sink if the upload has failed.

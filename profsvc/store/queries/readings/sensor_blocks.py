@@ -39,7 +39,7 @@ Row = Mapping[str, Any]
 class Readings(NamedTuple):
     """Readings that follow each other: ordinals in the file, times and which of them are known, values or NaN."""
 
-    index: npt.NDArray[np.int64]
+    sample_index: npt.NDArray[np.int64]
     time_ns: npt.NDArray[np.int64]
     timed: npt.NDArray[np.bool_]
     value: npt.NDArray[np.float64]

@@ -38,7 +38,7 @@ def test_readings_are_those_of_the_view(engine: Engine, clock: str) -> None:
         timed = np.concatenate([part.timed for part in parts])
         assert timed.tolist() == view[name].notna().tolist()
         assert np.concatenate([part.time_ns for part in parts])[timed].tolist() == view[name].dropna().tolist()
-        assert np.concatenate([part.index for part in parts]).tolist() == view["sample_index"].tolist()
+        assert np.concatenate([part.sample_index for part in parts]).tolist() == view["sample_index"].tolist()
         np.testing.assert_array_equal(np.concatenate([part.value for part in parts]), view["value"])
     best = next(name for name in CLOCKS.values() if counts[name])
     read = sensor_readings(engine, SENSOR)
