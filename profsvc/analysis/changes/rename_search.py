@@ -23,7 +23,7 @@ Trait = tuple[str, str]
 
 
 class Candidate(NamedTuple):
-    """A kernel of one side: its times per launch, the oldest first, and what is known of its launches."""
+    """A kernel of one side: its times per launch, the oldest first, and the facts about its launches."""
 
     name: str
     times_ns: Sequence[float]
@@ -49,7 +49,7 @@ def find_pairs(vanished: Sequence[Candidate], appeared: Sequence[Candidate], las
     """Return which kernels of ``vanished`` go on as which of ``appeared``; ``lasting`` are those that run on.
 
     A pair is one if it is better than every other pair of both kernels: on no axis of `Evidence` worse, and better on
-    one. Where two fit equally well, none is.
+    one. Where two fit equally well, both are left out.
 
     >>> launch = {("grid", ""): "64x1x1", ("block", ""): "128x1x1", ("registers_per_thread", ""): 40.0}
     >>> old, new = Candidate("saxpy(int)", [100.0, 101.0, 99.0], launch), Candidate("axpy_v2(int)", [105.0], launch)

@@ -21,7 +21,7 @@ from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.store.maintenance.cleanup import _needed
 from profsvc.store.results.finished_parts import unfinished
 
-# What a backup says that it holds; most samples are no rows of their own but numbers of a block.
+# What a backup says that it holds; most samples are numbers in the list of a block.
 _COUNTS = {
     **{table: f"SELECT count(*) FROM {table}" for table in ("runs", "uploads", "launches")},
     "samples": "SELECT coalesce(sum(last_id - first_id + 1), 0) FROM sample_blocks",

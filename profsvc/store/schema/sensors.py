@@ -51,7 +51,7 @@ def _value(number: str) -> str:
     return f"(b.least + {number} % b.radix) / b.divisor"
 
 
-# A reading is a row of ``samples``, or a number in the list of a packed block, which has no such rows. SQLite computes
+# A reading is a row of ``samples``, or a number in the list of a packed block. SQLite computes
 # in each row only what is asked for. Postgres does so in both parts of a union, and moves conditions into them; SQLite
 # joins no union that depends on the row before.
 DIALECT_SQL: dict[str, dict[str, str]] = {

@@ -1,1 +1,1 @@
-"""Questions about readings of sensors, which know the blocks that readings are stored in."""
+"""Questions about sensor readings, which know the blocks that readings are stored in."""
