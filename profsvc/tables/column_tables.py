@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -157,12 +157,25 @@ def is_text(column: ColumnData) -> bool:
     return isinstance(column, CodedTexts) or (isinstance(column, np.ndarray) and column.dtype.kind == "O")
 
 
+class IntegerArrays(NamedTuple):
+    """An integer column as two arrays: the values, and a mask of nulls."""
+
+    values: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.bool_]
+
+
+def integer_arrays(column: Any) -> IntegerArrays:
+    """Return the arrays of a nullable integer column, without copying them."""
+    array: Any = column.array if isinstance(column, pd.Series) else column
+    return IntegerArrays(array._data, array._mask)
+
+
 def nulls(column: ColumnData) -> npt.NDArray[np.bool_]:
     """Return which rows of a column are null."""
     if isinstance(column, CodedTexts):
         return np.asarray(column.codes < 0)
     if isinstance(column, pd.arrays.IntegerArray):
-        return np.asarray(column._mask)  # type: ignore[attr-defined]
+        return integer_arrays(column).missing
     return np.asarray(pd.isna(column))
 
 

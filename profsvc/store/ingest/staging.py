@@ -24,10 +24,11 @@ from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.runs import reserve_sqlite_ids
 from profsvc.store.ingest.writers import postgres_copy
-from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, integer_arrays, object_ids, values
+from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, object_ids, values
 from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
+from profsvc.tables.column_tables import integer_arrays
 
 # Long tables: an ascending key, numbers, and possibly texts that are nearly always null.
 PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")

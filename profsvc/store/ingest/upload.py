@@ -34,7 +34,7 @@ from profsvc.store.ingest.runs import (
 )
 from profsvc.store.ingest.source_launches import join_source_pages, save_source_counts
 from profsvc.store.ingest.staging import DirectSink, Sink, reserve_upload_id, staging
-from profsvc.store.ingest.writers.bulk_insert import insert_rows, integer_arrays
+from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import Encoder
 from profsvc.store.ingest.writers.kernel_totals import KernelTotal
@@ -44,6 +44,7 @@ from profsvc.store.ingest.writers.writer_thread import in_writer_thread, stateme
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import Batch, Table, check, check_wide, frame_of
+from profsvc.tables.column_tables import integer_arrays
 
 PrepareStore = Callable[[Connection], None]
 CompleteRun = Callable[[int], object]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,6 @@ from profsvc.tables import CodedTexts
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 ROWS_PER_STATEMENT = 10_000
 MIN_ROWS_TO_COPY = 20  # below this number a COPY costs more than it saves
-
-
-class IntegerArrays(NamedTuple):
-    """An integer column as two arrays: the values, and a mask of nulls."""
-
-    values: npt.NDArray[np.int64]
-    missing: npt.NDArray[np.bool_]
-
-
-def integer_arrays(column: Any) -> IntegerArrays:
-    """Return the arrays of a nullable integer column, without copying them."""
-    array: Any = column.array if isinstance(column, pd.Series) else column
-    return IntegerArrays(array._data, array._mask)
 
 
 def object_ids(texts: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

@@ -11,7 +11,7 @@ import pandas as pd
 from profsvc.errors import InputError
 from profsvc.store.connection.sql import Connection, Engine
 from profsvc.store.ingest.staging import Sink
-from profsvc.store.ingest.writers.bulk_insert import factorize, factorize_numbers, integer_arrays, values
+from profsvc.store.ingest.writers.bulk_insert import factorize, factorize_numbers, values
 from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names, names_together
 from profsvc.store.ingest.writers.kernel_totals import KernelTotals
 from profsvc.store.ingest.writers.launch_totals import LaunchTotals
@@ -22,6 +22,7 @@ from profsvc.store.ingest.writers.transfer_totals import TransferTotals
 from profsvc.store.ingest.writers.wide_metrics import WideCells
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable, Table, frame_of, nulls
+from profsvc.tables.column_tables import integer_arrays
 
 PLAIN_LAUNCH = (
     *("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes", "start_ns", "duration_ns"),

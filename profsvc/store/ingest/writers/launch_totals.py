@@ -8,13 +8,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc.store.connection.sql import Connection
-from profsvc.store.ingest.writers.bulk_insert import (
-    IntegerArrays,
-    factorize_numbers,
-    insert_rows,
-    integer_arrays,
-    is_constant,
-)
+from profsvc.store.ingest.writers.bulk_insert import factorize_numbers, insert_rows, is_constant
+from profsvc.tables.column_tables import IntegerArrays, integer_arrays
 
 SIZES = ("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes")
 COLUMNS = tuple(f"{end}_{name}" for name in SIZES for end in ("min", "max"))

@@ -17,6 +17,7 @@ from profsvc.errors import DomainError
 from profsvc.store.connection.sql import Connection
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
+from profsvc.tables.column_tables import integer_arrays
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -111,8 +112,9 @@ def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarra
     else:
         given = pd.array(column, dtype="Int64") if isinstance(column, list) else column
         array: Any = getattr(given, "array", given)
-        if isinstance(given, pd.arrays.IntegerArray):  # without a copy
-            values, there = array._data, ~array._mask
+        if isinstance(array, pd.arrays.IntegerArray):
+            values, missing = integer_arrays(array)
+            values, there = np.where(missing, 0, values) if missing.any() else values, ~missing
         else:
             there = ~np.asarray(array.isna())
             values = array.to_numpy(dtype.lstrip(">"), na_value=0)

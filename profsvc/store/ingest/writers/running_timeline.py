@@ -8,8 +8,8 @@ import numpy as np
 
 from profsvc.analysis.launches.timeline import Timeline, append_launches, is_in_order
 from profsvc.store.connection.sql import Connection, text
-from profsvc.store.ingest.writers.bulk_insert import integer_arrays
 from profsvc.tables import Table
+from profsvc.tables.column_tables import integer_arrays
 
 
 class RunningTimeline:

@@ -13,11 +13,12 @@ from profsvc import specs
 from profsvc.errors import DomainError, InputError, counted
 from profsvc.store.connection.sql import Connection, text
 from profsvc.store.ingest.staging import MIN_ROWS_FOR_PAGES, Sink
-from profsvc.store.ingest.writers.bulk_insert import IntegerArrays, integer_arrays, values
+from profsvc.store.ingest.writers.bulk_insert import values
 from profsvc.store.ingest.writers.dictionaries import reject_nul
 from profsvc.store.ingest.writers.packed_samples import MAX_READINGS, MIN_READINGS, Packed, kinds_of, pack
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable
+from profsvc.tables.column_tables import IntegerArrays, integer_arrays
 
 SENSOR_COLUMNS = ("quantity", "name", "unit", "gpu_index", "device", "x_mm", "y_mm", "quality", "line")
 MAX_NS = float(2**63)

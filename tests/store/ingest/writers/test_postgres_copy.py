@@ -95,6 +95,11 @@ def test_narrow_numbers_fit_or_are_refused(engine: Engine, monkeypatch: pytest.M
             connection.execute(text("CREATE TABLE narrow (a smallint, b integer)"))
             copy_columns(connection, "narrow", {"a": [-(2**15), None], "b": np.array([2**31 - 1, -5])})
             assert connection.execute(text("SELECT a, b FROM narrow")).all() == [(-(2**15), 2**31 - 1), (None, -5)]
+            masked: Any = pd.arrays.IntegerArray(np.array([2**40, 7]), np.array([True, False]))  # what a mask hides
+            for column in (masked, pd.Series(masked)):
+                connection.execute(text("DELETE FROM narrow"))
+                copy_columns(connection, "narrow", {"a": column})
+                assert connection.execute(text("SELECT a, b FROM narrow")).all() == [(None, None), (7, None)]
             with pytest.raises(DomainError, match=r"narrow\.a: a number does not fit into 2 bytes"):
                 copy_columns(connection, "narrow", {"a": [2**15]})
     finally:
