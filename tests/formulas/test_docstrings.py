@@ -24,6 +24,7 @@ STEPS = {  # modules with parts of formulas, which are documented where the form
     "profsvc.formulas.numerics.distributions",
     "profsvc.formulas.numerics.regression",
     "profsvc.formulas.numerics.series",
+    "profsvc.formulas.power.sm_laws",
     "profsvc.formulas.sensors.logs",
     "profsvc.formulas.sensors.power_steps",
     "profsvc.formulas.thermal.autocorrelated_fit",

@@ -2,7 +2,7 @@
 
 Modules::
 
-    active_sms       power against the number of active SMs: four laws
+    active_sms       power against the number of active SMs: fits and predictions
     component_power  power of components by access rates
     core_count       best number of SMs, and its savings
     energy           energy, products with delay, efficiency
@@ -10,5 +10,6 @@ Modules::
     leakage          static power against voltage and temperature
     max_power        MaxPower of the units from own runs
     placement        placement of active cores
+    sm_laws          four laws of that power
     unit_choice      law and units of a power model, chosen by kernels left out
 """

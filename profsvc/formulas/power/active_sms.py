@@ -1,16 +1,6 @@
-r"""Power against the number of SMs that work: four laws, fitted to a sweep and compared by their predictions.
+"""Power against the number of SMs that work: fits to a sweep, the law that predicts it best, and predictions.
 
-A sweep is the same load on 1 to N SMs. Above the power at rest there is a step as soon as one SM works (activation);
-what each further SM adds is the law:
-
-============  ==============================================================================================
-``linear``    :math:`a + s\,n`: each SM adds the same, because SMs at rest are switched off
-``log``       :math:`P_0 + M \log_{10}(\alpha n + \beta)`, :math:`\alpha = (10-\beta)/N`: idle SMs consume power too
-``channels``  :math:`a + d\,(1 - e^{-n/n_0})`: SMs send to shared channels at random, and busy ones cannot be busier
-``queue``     :math:`a + d\,n / (n + n_0)`: requests wait for each other in turn, the longer the more SMs send
-============  ==============================================================================================
-
-The first two are those of [Hong2012]; the others are this project's, for loads that the memory limits.
+The laws are those of `profsvc.formulas.power.sm_laws`.
 """
 
 from typing import NamedTuple
@@ -21,31 +11,21 @@ from numpy.typing import ArrayLike
 from profsvc.formulas.numerics.arrays import Array, Mask, arrays, flat_floats, floats, is_implausible, mask
 from profsvc.formulas.numerics.distributions import f_tail, student_quantile
 from profsvc.formulas.numerics.flags import Flag, check_form
-from profsvc.formulas.numerics.regression import corrected_aic, ordinary_least_squares
+from profsvc.formulas.numerics.regression import ordinary_least_squares
+from profsvc.formulas.power.sm_laws import (
+    LAWS,
+    LawFit,
+    curve,
+    fit_law,
+    fitted_columns,
+    is_at_the_end,
+    jacobian,
+    power_by_law,
+    solve,
+)
 
-LAWS = ("linear", "log", "channels", "queue")
 MIN_LEVELS = 4
 CONFIDENCE = 0.95
-BETA_GRID = np.linspace(0.02, 9.98, 250)
-SHAPE_RANGES = np.geomspace(0.02, 20.0, 250)  # n_0 over the SMs of the device
-GRID_ZOOMS = 6
-
-
-class LawFit(NamedTuple):
-    """A law fitted: base, amplitude and shape (beta, or n_0 over N) with their covariance, and how good it is."""
-
-    law: str
-    parameters: int
-    dof: int
-    base_w: Array
-    amplitude_w: Array
-    shape: Array
-    covariance: Array
-    residual_sd_w: Array
-    aicc: Array
-    left_out_rms_w: Array
-    levels: Array
-    left_out_worst_w: Array
 
 
 class SweepFit(NamedTuple):
@@ -173,12 +153,12 @@ def fit_beta(active_sms: ArrayLike, sm_power_w: ArrayLike, num_sms: float, max_s
     free = 1 if max_sm_w is not None else 2
     if np.unique(n).size < free + 1 or is_implausible(np.asarray(float(num_sms))) or num_sms == 0:
         return Beta(*arrays(*[np.nan] * 6, flags | np.uint32(Flag.INPUT_SUSPECT)))
-    _, M, beta = _solve("log", n, P, num_sms, 0.0, max_sm_w)
-    J = _jacobian("log", n, num_sms, M, beta)[:, 3 - free :]
-    line = ordinary_least_squares(J, P - M * _curve("log", n, num_sms, beta))
+    _, M, beta = solve("log", n, P, num_sms, 0.0, max_sm_w)
+    J = jacobian("log", n, num_sms, M, beta)[:, 3 - free :]
+    line = ordinary_least_squares(J, P - M * curve("log", n, num_sms, beta))
     half = student_quantile((1 + CONFIDENCE) / 2, line.dof) * np.sqrt(line.covariance[-1, -1])
     sd = np.sqrt(line.residuals @ line.residuals / line.dof)
-    flags = flags | mask((Flag.CLIPPED, _at_the_end("log", beta)))
+    flags = flags | mask((Flag.CLIPPED, is_at_the_end("log", beta)))
     return Beta(*arrays(beta, beta - half, beta + half, (10 - beta) / num_sms, M, sd, flags))
 
 
@@ -222,13 +202,13 @@ def fit_active_sms(
     ends = (n.min(), n.max()) if n.size else (np.nan, np.nan)
     if np.unique(n).size < MIN_LEVELS or not (np.isfinite(N) and N > 0):
         return SweepFit("", (), *arrays(np.nan, idle, N, *ends, error_w, flags | np.uint32(Flag.INPUT_SUSPECT)))
-    laws = tuple(_fit(law, n, P, N, None if np.isnan(idle) or law != "log" else idle) for law in LAWS)
+    laws = tuple(fit_law(law, n, P, N, None if np.isnan(idle) or law != "log" else idle) for law in LAWS)
     best = min(laws, key=lambda fit: (float(fit.left_out_rms_w), fit.parameters))
     akaike = min(laws, key=lambda fit: (float(fit.aicc), fit.parameters))
-    start = best.base_w + best.amplitude_w * _curve(best.law, np.zeros(1), N, float(best.shape))[0]
+    start = best.base_w + best.amplitude_w * curve(best.law, np.zeros(1), N, float(best.shape))[0]
     flags = flags | mask(
         (Flag.CASE_AMBIGUOUS, np.isfinite(best.aicc) & (akaike.law != best.law)),
-        (Flag.CLIPPED, _at_the_end(best.law, float(best.shape))),
+        (Flag.CLIPPED, is_at_the_end(best.law, float(best.shape))),
     )
     return SweepFit(best.law, laws, *arrays(start - idle, idle, N, *ends, error_w, flags))
 
@@ -274,24 +254,19 @@ def predict_active_sms(fit: SweepFit, active_sms: ArrayLike, law: str | None = N
         return Predicted(nothing, nothing, nothing, np.full(n.shape, np.uint32(Flag.INPUT_SUSPECT)))
     N, wrong = float(fit.num_sms), is_implausible(n)
     at, rest = np.where(wrong, 1.0, n).ravel(), n == 0
-    P = _power_by_law(chosen[0], at, N)
+    P = power_by_law(chosen[0], at, N)
     low, high = P.copy(), P.copy()
     for known in _plausible_laws(fit, chosen[0]) if law is None else chosen:
         half = _half_interval(known, at, N, float(fit.error_w), named=law is not None)
         low, high = (
-            np.minimum(low, _power_by_law(known, at, N) - half),
-            np.maximum(high, _power_by_law(known, at, N) + half),
+            np.minimum(low, power_by_law(known, at, N) - half),
+            np.maximum(high, power_by_law(known, at, N) + half),
         )
     value = np.where(wrong, np.nan, np.where(rest, fit.idle_w, P.reshape(n.shape)))
     low, high = (np.where(wrong | rest, np.nan, end.reshape(n.shape)) for end in (np.maximum(low, 0.0), high))
     beyond = ((n < fit.lowest_sms) | (n > fit.highest_sms)) & ~rest
     flags = mask((Flag.INPUT_SUSPECT, wrong | (n > N)), (Flag.EXTRAPOLATED, beyond & ~wrong))
     return Predicted(np.asarray(value), np.asarray(low), np.asarray(high), np.asarray(flags))
-
-
-def _power_by_law(known: LawFit, n: Array, N: float) -> Array:
-    """Power by a law."""
-    return np.asarray(known.base_w + float(known.amplitude_w) * _curve(known.law, n, N, float(known.shape)))
 
 
 def _plausible_laws(fit: SweepFit, chosen: LawFit) -> list[LawFit]:
@@ -303,7 +278,9 @@ def _plausible_laws(fit: SweepFit, chosen: LawFit) -> list[LawFit]:
 
 def _half_interval(known: LawFit, n: Array, N: float, error_w: float, *, named: bool) -> Array:
     """Half the interval of a new reading by a law."""
-    J = _jacobian(known.law, n, N, float(known.amplitude_w), float(known.shape))[:, _free(known.law, known.parameters)]
+    J = jacobian(known.law, n, N, float(known.amplitude_w), float(known.shape))[
+        :, fitted_columns(known.law, known.parameters)
+    ]
     s = float(known.residual_sd_w)
     spread = np.sqrt(s**2 + np.einsum("ij,jk,ik->i", J, known.covariance, J))
     scatter = s if named or not np.isfinite(known.left_out_rms_w) else max(s, float(known.left_out_rms_w))
@@ -320,84 +297,3 @@ def _sweep(active_sms: ArrayLike, power_w: ArrayLike, idle_w: float | None) -> t
     idle = float(idle_w) if idle_w is not None else float(at_rest.mean()) if at_rest.size else np.nan
     used = ~bad & (n > 0)
     return n[used], P[used], idle, mask((Flag.INPUT_SUSPECT, bad.any()))
-
-
-def _curve(law: str, n: Array, N: float, shape: float | Array) -> Array:
-    """The law without base and amplitude; shapes of (k, 1) give k curves."""
-    if law == "log":
-        return np.asarray(np.log10((10 - shape) / N * n + shape))
-    if law == "channels":
-        return np.asarray(-np.expm1(-n / (shape * N)))
-    if law == "queue":
-        return np.asarray(n / (n + shape * N))
-    return np.asarray(n * np.ones_like(shape) if np.ndim(shape) else n)
-
-
-def _jacobian(law: str, n: Array, N: float, A: float, shape: float) -> Array:
-    """Derivatives of the power by base, amplitude and shape."""
-    h = 1e-5
-    by_shape = A * (_curve(law, n, N, shape * (1 + h)) - _curve(law, n, N, shape * (1 - h))) / (2 * h * shape)
-    return np.stack((np.ones_like(n), _curve(law, n, N, shape), by_shape), axis=1)
-
-
-def _free(law: str, parameters: int) -> list[int]:
-    """Columns of the derivatives whose parameters were fitted."""
-    if law == "linear":
-        return [0, 1]
-    return [0, 1, 2] if parameters == 3 else [1, 2]
-
-
-def _linear_part(curves: Array, P: Array, base: float | None, amplitude: float | None) -> tuple[Array, Array, Array]:
-    """Best base and amplitude of each curve, and the sum of squares that is left."""
-    if amplitude is not None:
-        A = np.full(curves.shape[0], amplitude)
-        b = (P - amplitude * curves).mean(axis=1) if base is None else np.full(curves.shape[0], base)
-    else:
-        middle = curves.mean(axis=1, keepdims=True) if base is None else 0.0
-        level = P.mean() if base is None else base
-        around = curves - middle
-        A = (around * (P - level)).sum(axis=1) / (around * around).sum(axis=1)
-        b = level - A * np.ravel(middle)
-    left = P - b[:, np.newaxis] - A[:, np.newaxis] * curves
-    return b, A, (left * left).sum(axis=1)
-
-
-def _solve(
-    law: str, n: Array, P: Array, N: float, base: float | None, amplitude: float | None = None
-) -> tuple[float, float, float]:
-    """Base, amplitude and shape with the least squares: a grid of shapes, and finer ones around the best."""
-    if law == "linear":
-        b, A, _ = _linear_part(n[np.newaxis], P, base, amplitude)
-        return float(b[0]), float(A[0]), np.nan
-    grid = BETA_GRID if law == "log" else SHAPE_RANGES
-    for _ in range(GRID_ZOOMS):
-        b, A, rss = _linear_part(_curve(law, n, N, grid[:, np.newaxis]), P, base, amplitude)
-        k = int(np.where(np.isnan(rss), np.inf, rss).argmin())
-        found = float(b[k]), float(A[k]), float(grid[k])
-        grid = np.linspace(grid[max(k - 1, 0)], grid[min(k + 1, grid.size - 1)], 25)
-    return found
-
-
-def _at_the_end(law: str, shape: float) -> bool:
-    grid = BETA_GRID if law == "log" else SHAPE_RANGES
-    return law != "linear" and not grid[0] * 1.001 < shape < grid[-1] * 0.999
-
-
-def _fit(law: str, n: Array, P: Array, N: float, base: float | None) -> LawFit:
-    b, A, shape = _solve(law, n, P, N, base)
-    count = (2 if law == "linear" else 3) - (base is not None)
-    J = _jacobian(law, n, N, A, shape)[:, _free(law, count)]
-    left = P - b - A * _curve(law, n, N, shape)
-    line = ordinary_least_squares(J, left)
-    rss = float(left @ left)
-    sd = np.sqrt(rss / line.dof) if line.dof else np.nan
-    errors = []
-    for level in np.unique(n):
-        kept = n != level
-        c, B, other = _solve(law, n[kept], P[kept], N, base)
-        errors.append(P[~kept] - c - B * _curve(law, n[~kept], N, other))
-    every = np.abs(np.concatenate(errors)) if np.unique(n).size > count else np.array([np.inf])
-    rms = np.sqrt(np.mean(every**2))
-    aicc = corrected_aic(rss, n.size, count)
-    levels = float(np.unique(n).size)
-    return LawFit(law, count, line.dof, *arrays(b, A, shape, line.covariance, sd, aicc, rms, levels, every.max()))

@@ -4,6 +4,7 @@ Modules::
 
     autocorrelated_fit       least squares under autocorrelated noise
     clock_offset             clock offset of a power and a temperature log
+    coefficient_fit          watts per degree, from logs
     constant_load_segments   segments of constant load, their blocks and hidden errors
     joint_offset_fit         likeliest offset and constants for rounded readings
     left_out_windows         how well a model predicts loads that it was not fitted to
@@ -16,6 +17,6 @@ Modules::
     relaxation               time constants of a relaxing temperature
     repeated_loads           coefficient from repeats of one load
     step_response            unit responses of parts to the power
-    temperature_coefficient  watts per degree, from logs
+    temperature_coefficient  watts per degree with their interval, and when they are refused
     temperature_correction   power and energy at a reference temperature
 """
