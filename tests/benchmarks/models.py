@@ -21,11 +21,12 @@ import pandas as pd
 from profsvc import pipeline, specs, store
 from profsvc.analysis.models import evaluation as models
 from profsvc.analysis.models.agreement import agreement
-from profsvc.analysis.models.inputs import LAUNCHES_PER_BLOCK, model_inputs
+from profsvc.analysis.models.inputs import model_inputs
 
 ROOT = Path(__file__).parents[2]
 CAPTURE = ROOT.parent / "shared" / "captures" / "h200" / "ncu_raw_base.csv.gz"
 DEMO = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
+LAUNCHES_PER_BLOCK = 16_384  # without rows, more launches fit the caches
 MADE_AT_ONCE = 8 * LAUNCHES_PER_BLOCK
 JITTER = 0.2
 REPEATS = 3

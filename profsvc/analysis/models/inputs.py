@@ -21,8 +21,8 @@ from profsvc.specs.metrics.expression import Alternative
 
 Array = NDArray[np.float64]
 Values = Mapping[str, Any]
-LAUNCHES_PER_BLOCK = 16_384
-"""Launches whose inputs and answers are computed together: few enough for the caches of a processor."""
+LAUNCHES_PER_BLOCK = 1_024
+"""Launches whose inputs, answers and rows are made together: each has about 130 rows, which have to fit the caches."""
 
 # Inputs that a formula takes under other names.
 ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
