@@ -188,7 +188,7 @@ def _sensor_groups(view: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "title": f"{', '.join(name_of[twin] for twin in twins)}{gpu}",
                 "windows": windows,
                 "coefficients": coefficients,
-                "corrected": _correction_notes(windows),
+                "corrected": _corrections(windows),
                 "refused": _uncorrected_reasons(windows),
             }
         )
@@ -214,17 +214,17 @@ def _with_interval(row: Row) -> dict[str, Any]:
     return dict(row) | {"text": interval(row, "value", "low", "high")}
 
 
-def _correction_notes(windows: Sequence[Row]) -> list[str]:
-    """Return notes on the reference temperature and the coefficient of the correction."""
-    return list(
-        dict.fromkeys(
-            f"Corrected to {row['reference_temperature_c']:.4g} \u00b0C with "
-            f"{interval(row, 'coefficient_w_per_c', 'coefficient_low', 'coefficient_high')} W/\u00b0C; 95 % "
-            "confidence intervals."
-            for row in windows
-            if row["corrected_power_w"] is not None and row["coefficient_w_per_c"] is not None
-        )
-    )
+def _corrections(windows: Sequence[Row]) -> list[tuple[str, list[str]]]:
+    """Return reference temperatures and coefficients of the correction, each with its windows."""
+    found: dict[str, list[str]] = {}
+    for row in windows:
+        if row["corrected_power_w"] is not None and row["coefficient_w_per_c"] is not None:
+            text = (
+                f"Corrected to {row['reference_temperature_c']:.4g} \u00b0C with "
+                f"{interval(row, 'coefficient_w_per_c', 'coefficient_low', 'coefficient_high')} W/\u00b0C"
+            )
+            found.setdefault(text, []).append(str(row["window"]))
+    return list(found.items())
 
 
 def _uncorrected_reasons(windows: Sequence[Row]) -> list[tuple[str, list[str]]]:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from profsvc import pipeline, store
 from profsvc.cli.application import app
 from profsvc.web.http.state import AppState
-from profsvc.web.pages.power import _quality_warnings, _sensor_groups
+from profsvc.web.pages.power import _corrections, _quality_warnings, _sensor_groups
 from tests.views import power_logs
 from tests.web.conftest import running
 
@@ -41,6 +41,16 @@ def test_a_reading_of_two_names_has_one_table_and_one_word_of_warning() -> None:
     assert _sensor_groups(view)[0]["windows"][0]["warnings"] == "late"
     for same, named in (({7: [7, 8]}, ["p, mix"]), ({7: [7], 8: [8]}, ["p, mix", "p.average, mix"])):
         assert [one["windows"] for one, _ in _quality_warnings(view["quality"], same)] == [named]
+
+
+def test_two_corrections_of_one_sensor_say_which_windows_they_are_of() -> None:
+    corrected = WINDOW | {"corrected_power_w": 299.0, "reference_temperature_c": 41.0, "coefficient_w_per_c": 0.4,
+                          "coefficient_low": 0.3, "coefficient_high": 0.5}  # fmt: skip
+    other = corrected | {"window": "idle", "coefficient_w_per_c": 1.2, "coefficient_high": 2.0}
+    assert _corrections([corrected, WINDOW, other, corrected | {"window": "mix (2)"}]) == [
+        ("Corrected to 41 \u00b0C with 0.4000 [0.3000, 0.5000] W/\u00b0C", ["mix", "mix (2)"]),
+        ("Corrected to 41 \u00b0C with 1.200 [0.3000, 2.000] W/\u00b0C", ["idle"]),
+    ]
 
 
 @pytest.fixture(scope="module")
