@@ -98,6 +98,11 @@ def _clock(clock: str) -> str:
     return f"n.{clock}_origin_ns + coalesce({{sample_elapsed_ns}}, 0) + {{sample_{clock}_shift_ns}}"
 
 
+def _block_clock(end: str) -> str:
+    """Return the SQL for the UTC time of the first or last reading of a packed block; null for other blocks."""
+    return f"n.time_origin_ns + b.{end}_elapsed_ns + b.time_shift_ns"
+
+
 VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
     "v1_sensors": ViewDefinition(
         "Sensors: logged channels such as power, temperature or clocks.",
@@ -164,6 +169,14 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
             (
                 f"block_most_ns | int | coalesce(b.most_elapsed_ns, {_LONGEST_NS}) | a time after which its block has"
                 " no reading"
+            ),
+            (
+                f"block_least_time_ns | int | coalesce({_block_clock('least')}, -{_LONGEST_NS}) | a UTC time before"
+                " which its block has no reading, for conditions on time_ns"
+            ),
+            (
+                f"block_most_time_ns | int | coalesce({_block_clock('most')}, {_LONGEST_NS}) | a UTC time after which"
+                " its block has no reading"
             ),
         ),
     ),

@@ -7,7 +7,11 @@ from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
 VIEW = "v1_samples"
 # Column -> the columns with what it is at least and at most in a block.
-_BOUNDS = {"elapsed_ns": ("block_least_ns", "block_most_ns"), "sample_id": ("block_id", "block_last_id")}
+_BOUNDS = {
+    "elapsed_ns": ("block_least_ns", "block_most_ns"),
+    "time_ns": ("block_least_time_ns", "block_most_time_ns"),
+    "sample_id": ("block_id", "block_last_id"),
+}
 _SIGNS = {"": ("<=", ">="), "gt": (None, ">"), "gte": (None, ">="), "lt": ("<", None), "lte": ("<=", None)}
 # The owners of the blocks that are counted, by the column of a condition.
 _OWNERS = {"run_id": "u.run_id = {}", "upload_id": "u.upload_id = {}", "sensor_id": "b.sensor_id = {}"}

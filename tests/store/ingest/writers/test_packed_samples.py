@@ -21,7 +21,7 @@ from tests.store.ingest.writers.test_samples import HEAT, POWER, START
 
 MS = 10**6
 LONG = 3 * MIN_READINGS
-OF_BLOCK = ("block_id", "block_last_id", "block_least_ns", "block_most_ns")
+OF_BLOCK = ("block_id", "block_last_id", "block_least_ns", "block_most_ns", "block_least_time_ns", "block_most_time_ns")
 
 
 def series(value: Any, elapsed: Any = None, length: int = LONG, **more: Any) -> dict[str, Any]:

@@ -69,6 +69,7 @@ def test_samples_come_back_sensor_by_sensor(engine: Engine) -> None:
         "unit": "W", "gpu_index": 3, "sample_index": 1, "time_ns": START + 10**7, "local_ns": None,
         "elapsed_ns": 10**7, "value": 72.25, "reason": None, "as_read": 72.25, "line": 3,
         "block_last_id": 10**9 + 3, "block_least_ns": 1 - 2**63, "block_most_ns": 2**63 - 1,
+        "block_least_time_ns": 1 - 2**63, "block_most_time_ns": 2**63 - 1,
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from profsvc.store.queries.view_conditions import Condition
 from profsvc.tables import Batch
 from tests.store.ingest.test_events import put
 from tests.store.ingest.writers.test_packed_samples import LONG, MS, STEPS, VALUES, series, unpacked
+from tests.store.ingest.writers.test_samples import START
 
 ROWS = 2 * LONG
 
@@ -61,6 +62,9 @@ def test_pages_follow_each_other(engine: Engine, order: list[str]) -> None:
         [("elapsed_ns", "", str(30 * 20 * MS))],
         [("elapsed_ns", "ne", "0"), ("run_id", "", "1")],
         [("elapsed_ns", "null", "1")],
+        [("time_ns", "gte", str(START + 30 * 20 * MS)), ("time_ns", "lt", str(START + 40 * 20 * MS))],
+        [("time_ns", "gt", str(START + 10**10)), ("run_id", "", "1")],
+        [("time_ns", "", str(START))],
     ]
     tests = {
         "": int.__eq__, "gte": int.__ge__, "gt": int.__gt__, "lte": int.__le__, "lt": int.__lt__, "ne": int.__ne__,
@@ -70,7 +74,8 @@ def test_pages_follow_each_other(engine: Engine, order: list[str]) -> None:
         wanted = [
             row["sample_id"]
             for row in every
-            if all(tests[how](row[column], int(value)) for column, how, value in conditions)
+            if all(how == "null" or row[column] is not None for column, how, _ in conditions)
+            and all(tests[how](row[column], int(value)) for column, how, value in conditions)
         ]
         found = list(pages(engine, [Condition(*one) for one in conditions], order))
         assert found == sorted(wanted, reverse=bool(order)), conditions
