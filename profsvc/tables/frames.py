@@ -72,6 +72,7 @@ class Batch:
     ``facts`` (tool, tool_version, number_format, ...) of later batches override those of earlier ones.
     ``message`` is a sentence for the user about the whole file, such as the error lines of a failed run.
     ``wide`` holds more metrics of launches beside those in ``tables``.
+    ``devices`` are the product names of the devices that rows without a device, such as averages, were measured on.
     """
 
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Batch:
     facts: Mapping[str, str] = field(default_factory=dict)
     message: str = ""
     wide: Wide | None = None
+    devices: Sequence[str] = ()
 
     @property
     def given(self) -> Mapping[str, Table]:

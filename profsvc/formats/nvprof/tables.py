@@ -77,6 +77,7 @@ class TableRows:
     launches: int = 0
     kinds: dict[str, None] = field(default_factory=dict)
     devices: dict[str, None] = field(default_factory=dict)
+    boards: dict[str, None] = field(default_factory=dict)
     processes: dict[str, None] = field(default_factory=dict)
     stored: int = 0
     first_reason: str = ""
@@ -105,7 +106,16 @@ class TableRows:
         self.stored += rows
         if layout.process_name:
             self.processes[layout.process_name] = None
-        self.devices.update(dict.fromkeys(devices))
+        (self.boards if layout.kind == SYSTEM else self.devices).update(dict.fromkeys(devices))
+
+    def device_names(self) -> list[str]:
+        """Return the product names of the devices of the rows.
+
+        The readings of boards list those of the whole system: without other rows they tell the device if all are alike.
+        """
+        used, boards = (sorted({name for one in found if (name := parse_device(one)[0])})
+                        for found in (self.devices, self.boards))  # fmt: skip
+        return used or (boards if len(boards) == 1 else [])
 
     def _put(self, table: str, **row: object) -> None:
         self.rows.setdefault(table, []).append(row)

@@ -5,7 +5,7 @@ second pass, which reads regular blocks on two threads (`blocks`) and all other 
 """
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 import numpy as np
@@ -205,7 +205,7 @@ class _Reader:
             **facts,
             "encoding": self.text.encoding,
         }
-        for name, found in (("devices", page.devices), ("processes", page.processes)):
+        for name, found in (("devices", page.devices | page.boards), ("processes", page.processes)):
             if found:
                 facts[name] = ", ".join(list(found)[:MAX_REPORTED])
         message = "; ".join(self.ledger.errors)
@@ -213,7 +213,7 @@ class _Reader:
             message = "; ".join([*self.ledger.errors, f"these sections are not supported and were skipped: {sections}"])
         elif not page.stored:
             message = f"nothing was profiled: {message or 'the file holds no table rows'}; profile again"
-        return self.ledger.batch(page.take(), facts, message)
+        return replace(self.ledger.batch(page.take(), facts, message), devices=page.device_names())
 
 
 def read(stream: BinaryIO, scanner: Callable[[], Scanner], page_name: str) -> Iterator[Batch]:

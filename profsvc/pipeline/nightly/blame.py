@@ -147,8 +147,10 @@ def _values(engine: "Engine", finding: Mapping[str, Any]) -> list[Row]:
             same &= points["subject"].isin(subjects or {finding["subject"]})
             for name in SAME:
                 same &= points[name].isna() if finding[name] is None else points[name] == finding[name]
-            same &= points["device"].isna() | (points["device"] == finding["device"]) | (finding["device"] is None)
             searched = project == search_project(finding)
+            of_device = points["device"].isna() if finding["device"] is None else points["device"] == finding["device"]
+            # What the search itself measured is of the board that it runs on, whether its files name it or not.
+            same &= of_device | (searched & (points["device"].isna() | (finding["device"] is None)))
             parts.append(points[same & points["value"].notna()].assign(searched=searched))
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run_id", "value"])
     commits = store.commits_of_runs(engine, [int(run) for run in found["run_id"]])

@@ -6,7 +6,7 @@ from typing import Any
 from profsvc import specs
 from profsvc.analysis.changes.events import CLOCK, KERNEL, TOGETHER
 from profsvc.analysis.changes.nightly import OPEN_STATES
-from profsvc.reports.nightly.content import amount, short
+from profsvc.reports.nightly.content import DEVICE_UNKNOWN, amount, short
 from profsvc.reports.nightly.events import event_count, kernel_counts
 from profsvc.reports.nightly.open_findings import open_words
 from profsvc.reports.rows import visible
@@ -131,7 +131,8 @@ def headline(row: Mapping[str, Any], *, device: bool = False) -> str:
     'saxpy duration +12.0 %'
     """
     named = f"{short(row.get('label') or row['subject'])} {row['quantity'].replace('_', ' ')}"
-    named += f" on {visible(str(row['device']))[:40]}" if device and row["device"] else ""
+    if device:
+        named += f" on {visible(str(row['device']))[:40]}" if row["device"] else f", {DEVICE_UNKNOWN},"
     if specs.smallest_change(row["kind"]).relative > 0 and row["change"] is not None:
         return f"{named} {100 * row['change']:+.1f} %"
     return f"{named} {amount(row['before'], row['unit'])} -> {amount(row['after'], row['unit'])}"

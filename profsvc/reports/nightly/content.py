@@ -10,6 +10,8 @@ from profsvc.reports.rows import cell, visible
 Row = Mapping[str, Any]
 MAX_DETAILS, MAX_ROWS = 10, 30
 MAX_NAME_CHARS = 60
+DEVICE_UNKNOWN = "device unknown"
+"""Stands where the files of a run name no device; its series are apart from those of a known one."""
 DIRECTIONS = {1: "worse", 0: "better", None: ""}
 SCALES = {
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")),
@@ -86,6 +88,7 @@ def named(row: Row) -> str:
     """Return the subject of a finding."""
     about = [short(row.get("label") or row["subject"]), str(row["quantity"]).replace("_", " ")]
     where = [short(row[name], 40) for name in ("sensor", "device") if row.get(name)]
+    where += [DEVICE_UNKNOWN] if "device" in row and row["device"] is None else []
     return " ".join(about) + (f" ({', '.join(where)})" if where else "")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from profsvc.analysis.changes.outcomes import NO_CHANGE, REGRESSION, kernel_outcomes
 from profsvc.errors import counted
 from profsvc.reports.nightly.content import (
+    DEVICE_UNKNOWN,
     MAX_DETAILS,
     MAX_ROWS,
     Finding,
@@ -32,7 +33,7 @@ def parts(document: Row) -> list[Part]:
     made = (
         _found(document), _kernels(document), _moved(document), _reruns(document), _open(document),
         _explained(document), _told(document), _uploads(document), _predictions(document), _uncorrected(document),
-        _older_analysis(document), _runs(document),
+        _older_analysis(document), _without_device(document), _runs(document),
     )  # fmt: skip
     return [part for part in made if part.rows or part.words or part.findings]
 
@@ -235,12 +236,21 @@ def _older_analysis(document: Row) -> Part:
     return Part("Computed by an older version", words=words if runs else [])
 
 
+def _without_device(document: Row) -> Part:
+    unknown = sum(one["device"] is None for one in document["runs"])
+    words = [
+        f"the files of {unknown} of {counted(len(document['runs']), 'run')} name no device: they have series of their "
+        "own, in which boards of different kinds may be mixed; name it with: profsvc upload --device NAME"
+    ]
+    return Part("Device unknown", words=words if unknown else [])
+
+
 def _runs(document: Row) -> Part:
     shown = document["runs"][-MAX_ROWS:]
     # Runs of a report that an older version stored have no branch.
     branched = any(one.get("branch") for one in shown)
     rows = [
-        (short(one["name"]), short(one["project"]), short(one["device"]))
+        (short(one["name"]), short(one["project"]), short(one["device"] or DEVICE_UNKNOWN))
         + ((short(one.get("branch")),) if branched else ())
         + (str(one["at"]), short(one["build"], 20))
         for one in shown

@@ -247,6 +247,7 @@ class _Upload:
         if batch.wide is not None and len(batch.wide.lines):
             self.highest_subject = max(self.highest_subject, batch.wide.first_launch + len(batch.wide.lines) - 1)
             self.encoder.wide.write(check_wide(batch.wide))
+        self.encoder.note_devices(batch.devices)
         for name in self.lines:
             self.lines[name] += getattr(batch, name)
         self.facts.update(batch.facts)
@@ -287,7 +288,7 @@ class _Upload:
         self.encoder.listed.save(connection, self.upload_id)
         # This comes first, because it makes uploads of one run on a server finish one after the other.
         self._describe_run(connection, run, run_id, again)
-        devices = [(self.upload_id, device_id) for device_id in sorted(self.encoder.launch_devices)]
+        devices = [(self.upload_id, device_id) for device_id in sorted(self.encoder.file_devices)]
         insert_rows(connection, "upload_devices", ("upload_id", "device_id"), devices)
         facts = dict(self.facts)
         row: dict[str, Any] = {

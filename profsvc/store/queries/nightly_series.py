@@ -27,12 +27,12 @@ _RUNS = f"""
       SELECT s.*, row_number() OVER (PARTITION BY project, device, branch ORDER BY at DESC, run_id DESC) AS place,
              max(newest_upload_id) OVER (PARTITION BY project, device, branch) AS newest
       FROM (
-        SELECT r.run_id, r.project, r.name AS run, NULLIF(d.name, '') AS device, {BRANCH_SQL} AS branch,
+        SELECT r.run_id, r.project, r.name AS run, coalesce(v.device, v.devices) AS device, {BRANCH_SQL} AS branch,
                (SELECT x.text FROM texts x WHERE x.text_id = r.version_id) AS version,
                coalesce((SELECT t.value FROM run_tags t WHERE t.run_id = r.run_id AND t.key = :binary), r.commit_id)
                  AS build,
                coalesce(r.started_at, u.received_at) AS at, u.newest_upload_id
-        FROM runs r LEFT JOIN devices d ON d.device_id = r.device_id
+        FROM runs r JOIN v1_runs v ON v.run_id = r.run_id
         JOIN (SELECT run_id, min(received_at) AS received_at, max(upload_id) AS newest_upload_id FROM uploads
               WHERE received_at < :until GROUP BY run_id) u ON u.run_id = r.run_id
         WHERE :project IN ('', r.project)

@@ -100,7 +100,7 @@ VIEW_DEFINITIONS = {
             "project | text | project of the series",
             "kernel | text | full name of the kernel; null for a power window or a whole run",
             "subject | text | short name of the kernel, label of the window, or whole run",
-            "device | text | device of the series; null if unknown",
+            "device | text | device of the series, several joined by +; null if unknown",
             "branch | text | branch of the runs (tag branch); null for main, master, trunk, and runs without the tag",
             "sensor | text | sensor of power, temperature or clock; for a duration the tool that measured it",
             "quantity | text | quantity that changed: duration, a criterion, potential, power, energy, ...",

@@ -63,7 +63,7 @@ def _finding_row(found: Row) -> dict[str, Any]:
     row = dict(found) | {"before": found["value_before"], "after": found["value_after"]}
     raw = "" if row["raw_before"] is None else percent(row, "raw_before", "raw_after")
     return row | {
-        "about": named(row | {"device": None, "sensor": None}),
+        "about": named({name: row[name] for name in row if name not in ("device", "sensor")}),
         "was": amount(row["before"], row["unit"]),
         "is": amount(row["after"], row["unit"]),
         "by": percent(row),

@@ -74,7 +74,7 @@ class Encoder:
         self.device = device
         self.first = upload_id * IDS_PER_UPLOAD
         self.first_device: int | None = None
-        self.launch_devices: set[int] = set()
+        self.file_devices: set[int] = set()
         self.first_host: str | None = None
         self.measured_device: str | None = None
         self.copying_device: int | None = None
@@ -99,6 +99,13 @@ class Encoder:
             getattr(self, f"_{name}")(_as_columns(name, table))
         else:
             getattr(self, f"_{name}")(frame_of(table))
+
+    def note_devices(self, names: Sequence[str]) -> None:
+        """Note the devices of rows that have none of their own; they are devices of the file as those of launches."""
+        for name in names:
+            number = self.names["devices"][name, ""]
+            self.first_device = self.first_device or number
+            self.file_devices.add(number)
 
     def _next_items(self, name: str, count: int) -> range:
         begin = self.items[name]
@@ -160,7 +167,7 @@ class Encoder:
             self._number(given)
         known = integer_arrays(given["device_id"])
         self.first_device = self.first_device or _first(given["device_id"])
-        self.launch_devices.update(np.unique(known.values[~known.missing]).tolist())
+        self.file_devices.update(np.unique(known.values[~known.missing]).tolist())
         self.first_host = self.first_host or next(iter(factorize(given["host"])[1]), None)
         launch_ids = integer_arrays(given["launch_index"]).values + (self.first + 1)
         kernel_ids, durations = integer_arrays(given["kernel_id"]).values, given["duration_ns"]
