@@ -1,23 +1,29 @@
 """Stores and exports that several tests look at."""
 
 import os
+import sys
 
 # Each test process takes a core, so its sums take one thread: threads of several processes would wait for each other.
 # NumPy asks when it is loaded, which an import below does.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Processes that tests start take the program as this one compiled it: to compile is a sixth of their time, and to
+# rewrite the assertions of what is imported below takes two seconds of every process.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
 
 import gc
 import shutil
 import signal
-import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
-from _pytest.doctest import DoctestItem
+from _pytest.doctest import DoctestItem, DoctestModule
 from hypothesis import settings
 from sqlalchemy import Engine
 
@@ -45,9 +51,6 @@ MEMORY, ROOM = Path("/dev/shm"), 2 << 30
 
 def pytest_configure() -> None:
     """Let stores and servers of tests lie in memory, where commits and copies wait for no disk; TMPDIR says another."""
-    # Processes that tests start take the program as this one compiled it; to compile is a sixth of their time.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.dont_write_bytecode = False
     if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
 
@@ -81,11 +84,22 @@ BEGIN_FIRST = {
 }  # fmt: skip
 
 
+Collected = Generator[None, list[pytest.Collector], list[pytest.Collector]]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Collected:
+    """Look for examples in docstrings only where some are: to import and search a module takes milliseconds."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule) or b">>>" in file_path.read_bytes()]
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no module without a fast test where ``-m fast`` asks for nothing else."""
     return True if config.option.markexpr == "fast" and not _may_be_fast(collection_path) else None
 
 
+@cache
 def _may_be_fast(path: Path) -> bool:
     """Tell whether a folder or a module is of what computes alone; doctests of the program are."""
     tests = Path(__file__).parent

@@ -1,6 +1,7 @@
 """The source of a launch: the lines that a flaw lies on come first; lines without text, line or samples."""
 
 import csv
+import gzip
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from profsvc.views.source_lines import source_lines
 from tests.conftest import ROOT
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches, sass
 from tests.store.queries.told import raw, upload
-from tests.uploads import ingest_all
+from tests.uploads import ingest_all, pages_of_kernels, without_analysis
 
 FLAWS = ROOT / "fixtures" / "flaws"
 
@@ -154,13 +155,19 @@ def test_the_flawed_line_leads_in_most_kernels_of_the_later_sets(engine: Engine,
     Before, unseen, 38 of the 50 of the seventh led.
     """
     folder = ROOT / "fixtures" / f"flaws_{name}"
-    files = ("ncu_raw_base.csv.gz", "ncu_source.csv.gz")
-    ingest_all(engine, [((folder / file).read_bytes(), file) for file in files], store.RunInfo(name=name))
     cases, labels = (
         list(csv.DictReader((folder / table).read_text(encoding="utf-8").splitlines()))
         for table in ("cases.csv", "lines.csv")
     )
     counted = [row for row in labels if cases[int(row["launch"])]["set"] != "excluded"]
+    raw_page, source = (
+        gzip.decompress((folder / f"ncu_{page}.csv.gz").read_bytes()) for page in ("raw_base", "source")
+    )
+    with without_analysis():
+        ingest_all(engine, [(raw_page, "raw.csv")], store.RunInfo(name=name))
+    asked = {int(row["launch"]) for row in counted}
+    kernels = {one["kernel"] for one in store.select(engine, "v1_launches") if one["launch_index"] in asked}
+    ingest_all(engine, [(pages_of_kernels(source, kernels), "source.csv")], store.RunInfo(name=name))
     leading = {
         cases[int(row["launch"])]["work"]: {int(line) for line in row["lines"].split()}
         & {one["source_line"] for one in source_lines(engine, name, row["launch"])["lines"][:2]}
