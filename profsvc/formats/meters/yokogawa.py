@@ -16,6 +16,7 @@ LOGGER_COLUMNS = (("voltage", "V"), ("current", "A"), ("power", "W"), ("energy",
 _FUNCTION = re.compile(
     r"(U|I|P|S|Q|LAMBDA|FREQU|FREQI|FU|FI|WP|WH|AH)(?:RMS|MN|DC|AC|RMN|PK|PPK|MPK)?[+-]?[-_ ]?(?:[1-6]|SIGMA|SUM)?"
 )
+_PLACE_OR_TIME = re.compile("store|date|time", re.IGNORECASE)
 # Function of the meter -> unit.
 COLUMNS = {"U": "V", "I": "A", "P": "W", "S": "VA", "Q": "var", "LAMBDA": "pf", "WP": "Wh", "WH": "Wh", "AH": "Ah"}
 COLUMNS |= {"FU": "Hz", "FI": "Hz", "FREQU": "Hz", "FREQI": "Hz"}
@@ -37,11 +38,11 @@ def _logger_layout(sign: str, cells: list[str]) -> Layout | None:
 
 
 def _viewer_layout(sign: str, cells: list[str]) -> Layout | None:
-    if not any("store" in cell.lower() for cell in cells):
+    # Some headers of other tools have a thousand cells, and a label takes a while to split.
+    named = {_letters(cell) for cell in cells if _PLACE_OR_TIME.search(cell)}
+    if not {"date", "time"} <= named or not {"storeno", "store"} & named:
         return None
     words = [_letters(cell) for cell in cells]
-    if not {"date", "time"} <= set(words) or not {"storeno", "store"} & set(words):
-        return None
     places, channels = [], []
     for place, cell in enumerate(cells):
         name, unit = split_label(cell)
