@@ -25,7 +25,7 @@ ROWS, LAUNCHES = 150, 120
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("big") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("big") / "store.sqlite"), pooled=True)
     content = "".join(gpu_trace(ROWS)).encode()
     pipeline.ingest(engine, io.BytesIO(content), "trace.csv", store.RunInfo(name="r"))
     yield engine

@@ -15,7 +15,7 @@ from tests.views import histories
 @pytest.fixture(scope="module")
 def stepped(tmp_path_factory):
     """Eleven nights; from the seventh on the kernel takes 10 % longer, and draws 3 % more. The room warms up."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("history") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("history") / "store.sqlite"), pooled=True)
     us = histories.steady(6) + histories.steady(5, 110.0, 2)
     for number, run_id in enumerate(histories.fill(engine, us)):
         histories.power(engine, run_id, 300.0 * (1.03 if number >= 6 else 1.0), 48.0 + 1.5 * number)
@@ -125,7 +125,7 @@ def test_what_is_not_there_is_refused_with_the_names_that_are(stepped, demo):
 @pytest.fixture(scope="module")
 def totals(tmp_path_factory):
     """Nine nights of which each has only the totals of a kernel that two scopes call; the last three are slower."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("totals") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("totals") / "store.sqlite"), pooled=True)
     for night in range(9):
         ns = (100_000 + 100 * (night % 2)) * (1.1 if night > 5 else 1.0)
         nodes = ", ".join(

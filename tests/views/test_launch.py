@@ -27,7 +27,7 @@ def launch_id(demo):
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    engine = store.open_store(str(tmp_path_factory.mktemp("measured") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("measured") / "store.sqlite"), pooled=True)
     for project in ("lab", "other"):
         text = MEASURED.read_bytes().replace(b"0.97", b"0.88" if project == "other" else b"0.97")
         path = tmp_path_factory.mktemp(project) / "plain.csv"

@@ -29,7 +29,7 @@ FLAWED = [(row["launch"], {int(line) for line in row["lines"].split()}) for row 
 
 @pytest.fixture(scope="module")
 def flaws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("flaws") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("flaws") / "store.sqlite"), pooled=True)
     with (FLAWS / "ncu_source.csv.gz").open("rb") as stream:
         pipeline.ingest(engine, stream, "ncu_source.csv.gz", store.RunInfo(name="flaws"))
     yield engine

@@ -33,7 +33,7 @@ Sweeps = dict[str, list[tuple[float, float]]]
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A store with the run ``h200`` as analysed after F_DRAMThr, 0.92 at best, was uploaded under another name."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("measured") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("measured") / "store.sqlite"), pooled=True)
     with DEMO.open("rb") as stream:
         pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200"))
     put(engine, "old", "H200,F_DRAMThr,65536,0.5")

@@ -18,7 +18,7 @@ WITHIN = 0.15
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory):
     """The launches of the sweep by kernel and what varies: its value, the measured time, counters, machine, inputs."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("sweep") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("sweep") / "store.sqlite"), pooled=True)
     with (SWEEP / "ncu_raw_base.csv.gz").open("rb") as stream:
         pipeline.ingest(engine, stream, "ncu_raw_base.csv.gz", store.RunInfo(name="sweep"))
     with (SWEEP / "steps.csv").open(encoding="utf-8") as file:

@@ -28,7 +28,7 @@ BLIND = ("mwp_cwp", "benefit", "latency_hiding")
 
 @pytest.fixture(scope="module")
 def tensor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("tensor") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("tensor") / "store.sqlite"), pooled=True)
     with (FOLDER / "ncu_raw_base.csv.gz").open("rb") as stream:
         pipeline.ingest(engine, stream, "tensor", store.RunInfo(name="tensor"))
     yield engine

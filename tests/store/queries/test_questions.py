@@ -21,7 +21,7 @@ COUNTS = {"launches", "timed", "calls", "lines", "uploads", "readings", "samples
 
 @pytest.fixture(scope="module")
 def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("questions") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("questions") / "store.sqlite"), pooled=True)
     fill(engine)
     yield engine
     engine.dispose()

@@ -25,7 +25,7 @@ HELD_OUT = Path(__file__).parents[3] / "fixtures" / "held_out"
 @pytest.fixture(scope="module")
 def held(tmp_path_factory):
     """A store with kernels of 19 families, profiled once, with the tool's own rules; each is compared with the best."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("held") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("held") / "store.sqlite"), pooled=True)
     names = ("ncu_raw_base.csv.gz", "ncu_details.csv.gz")
     ingest_all(engine, [((HELD_OUT / name).read_bytes(), name) for name in names], store.RunInfo(name="held"))
     yield engine
@@ -97,7 +97,7 @@ def again(held, recorded, tmp_path_factory):
     """The same program profiled once more on another board, and what the same source becomes with fast arithmetic."""
     file = tmp_path_factory.mktemp("again") / "store.sqlite"
     store.backup(held, file)
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     for name in ("again", "fast_math"):
         with (HELD_OUT / f"ncu_raw_base_{name}.csv.gz").open("rb") as stream:
             pipeline.ingest(engine, stream, name, store.RunInfo(name=name))

@@ -119,7 +119,7 @@ def test_windows_meet_by_label_then_by_load() -> None:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("compare") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("compare") / "store.sqlite"), pooled=True)
     for run, more_w in (("old", 0.0), ("new", 10.0)):
         smi = "\n".join(power_logs.log(more_w).split("\n")[:132]) + "\n"  # the idle board and the first load
         for name, text in (("phases.csv", power_logs.marks(run)), ("smi.csv", smi)):

@@ -18,7 +18,7 @@ from profsvc.views.power.components import components
 @pytest.fixture(scope="module")
 def measured(held_out_store):
     """Held-out kernels with a profile of each, and a log of power with marks, as two runs of one device."""
-    engine = store.open_store(str(held_out_store))
+    engine = store.open_store(str(held_out_store), pooled=True)
     yield engine
     engine.dispose()
 

@@ -74,7 +74,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def engine(file: Any) -> Iterator[Engine]:
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     yield engine
     engine.dispose()
 

@@ -21,7 +21,7 @@ from tests.views import thermocouple_logs as logs
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("heat") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("heat") / "store.sqlite"), pooled=True)
     logs.fill_all(engine)
     idle = "\n".join(power_logs.log().split("\n")[:80]) + "\n"
     pipeline.ingest(engine, io.BytesIO(idle.encode()), "smi.csv", store.RunInfo(name="both"))

@@ -15,7 +15,7 @@ LOG = ROOT / "fixtures" / "held_out" / "power_smi.csv.gz"
 def logged(empty, tmp_path_factory):
     file = tmp_path_factory.mktemp("logged") / "store.sqlite"
     file.write_bytes(empty.read_bytes())
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     with LOG.open("rb") as stream:
         pipeline.ingest(engine, stream, LOG.name, store.RunInfo(name="board", device="NVIDIA H200"))
     yield engine

@@ -43,7 +43,7 @@ def upload(engine: Engine, run: str, files: tuple[str, str], **about: str) -> No
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    made = store.open_store(str(tmp_path_factory.mktemp("board") / "store.sqlite"))
+    made = store.open_store(str(tmp_path_factory.mktemp("board") / "store.sqlite"), pooled=True)
     upload(made, "first", log(WARMING))
     upload(made, "next", log(STILL, day=1))
     upload(made, "elsewhere", log(STILL, day=2), host="another")

@@ -22,7 +22,7 @@ from tests.views import power_logs
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     folder = tmp_path_factory.mktemp("power")
-    engine = store.open_store(str(folder / "store.sqlite"))
+    engine = store.open_store(str(folder / "store.sqlite"), pooled=True)
     power_logs.fill(engine)
     fixture = Path(__file__).parents[3] / "fixtures" / "ncu_raw" / "plain.csv"
     with fixture.open("rb") as stream:

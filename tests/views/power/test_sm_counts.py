@@ -38,7 +38,7 @@ def fill(engine, name: str, *files: tuple[str, bytes]) -> int:
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    engine = store.open_store(str(tmp_path_factory.mktemp("sweep") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("sweep") / "store.sqlite"), pooled=True)
     log = ("smi.csv", power_logs.log().encode())
     fill(engine, "whole", log, ("marks.csv", marks().encode()))
     fill(engine, "short", log, ("marks.csv", marks(most=66).encode()))

@@ -18,7 +18,7 @@ from tests.views import power_logs as logs
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("thermal") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("thermal") / "store.sqlite"), pooled=True)
     logs.fill(engine)
     blind = re.sub(r", [0-9]+, 1980 MHz", ", 1980 MHz", logs.log()).replace("temperature.gpu, ", "")
     for name, text in (("blind", blind), ("short", "\n".join(logs.log().split("\n")[:30]) + "\n")):

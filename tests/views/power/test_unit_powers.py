@@ -16,7 +16,7 @@ from profsvc.views.power import components
 
 @pytest.fixture(scope="module")
 def measured(held_out_store):
-    engine = store.open_store(str(held_out_store))
+    engine = store.open_store(str(held_out_store), pooled=True)
     yield engine
     engine.dispose()
 

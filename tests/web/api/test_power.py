@@ -52,7 +52,7 @@ WRITTEN = [
 def logged(tmp_path_factory, held_out_store):
     """A service on a store with logs of power and of thermocouples, and kernels whose power is known."""
     file = shutil.copy(held_out_store, tmp_path_factory.mktemp("logged") / "store.sqlite")
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     power_logs.fill(engine)
     thermocouple_logs.fill_all(engine)
     with (ROOT / "fixtures" / "ncu_raw" / "plain.csv").open("rb") as stream:

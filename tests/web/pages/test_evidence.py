@@ -15,7 +15,7 @@ TAGS = ({"compiler": "nvcc 12.8"}, {"compiler": "nvcc <13>"})
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """A store in which a kernel slows down with more registers, another compiler and a new kernel beside it."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("evidence") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("evidence") / "store.sqlite"), pooled=True)
     for night in range(QUIET):
         put(engine, night, {}, tags=TAGS[0])
     slow = {"ns": 112_000, "registers": 72}

@@ -27,7 +27,7 @@ def attacked(tmp_path_factory, empty):
     """A service whose run, project, file, tags, device and kernels have hostile names."""
     file = tmp_path_factory.mktemp("attacked") / "store.sqlite"
     shutil.copy(empty, file)
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     header, units, launch = list(csv.reader(io.StringIO(PLAIN.read_text())))[:3]
     rows = [[str(number), *launch[1:]] for number in range(len(NAMES))]
     for row, name in zip(rows, NAMES, strict=True):

@@ -15,7 +15,7 @@ NAMES = ("a\nb", "c\r\nd", "tab\there", "x/y", "2", "../x", "a?b#c", "2026")
 
 @pytest.fixture(scope="module")
 def named(tmp_path_factory):
-    engine = store.open_store(str(tmp_path_factory.mktemp("named") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("named") / "store.sqlite"), pooled=True)
     for name in NAMES:
         histories.put(engine, name, 100.0, project="p\nq", commit_id="c\nd", device="dev\r\nice")
     with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:

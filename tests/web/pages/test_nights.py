@@ -24,7 +24,7 @@ def told(tmp_path_factory):
     import numpy as np
 
     file = tmp_path_factory.mktemp("told") / "store.sqlite"
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     numbers = fill_nights(engine)
     for night in range(2):
         nights.put(engine, night, np.random.default_rng(1), project="secret", name=f"hidden {night}")

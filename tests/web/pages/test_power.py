@@ -58,7 +58,7 @@ def powered(held_out_store, tmp_path_factory):
     """A service on kernels with power and counters, of which the profile is analysed once more, and a sweep of SMs."""
     file = tmp_path_factory.mktemp("powered") / "store.sqlite"
     shutil.copy(held_out_store, file)
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     pipeline.analyze(engine, store.find_run(engine, "profile"))
     power_logs.fill(engine)
     with running(AppState(engine, store.blob_store_of(engine))) as service:

@@ -101,7 +101,7 @@ def test_a_state_is_set_in_a_browser(chromium, shown):
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory):
     """A service on runs, kernels, devices, projects and windows of power with hostile names."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("attacked") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("attacked") / "store.sqlite"), pooled=True)
     for number, name in enumerate(HOSTILE):
         for time in range(2):
             run = histories.put(engine, f"{name}{time}", 100.0 + number, project=name, commit_id=name, device=name)
