@@ -1,5 +1,6 @@
 """``profsvc.open``: a store and a service give the same results as frames, and show themselves in a notebook."""
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ from profsvc.api import Run
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.web.http.state import AppState
 from tests.conftest import ROOT
+from tests.store.conftest import open_files
 from tests.web.conftest import looked_at, running
 
 __all__ = ["looked_at"]
@@ -107,6 +109,15 @@ def test_notebooks_show_tables(both):
             assert text in html
             assert "<table" in html
             assert "&lt;" in html
+
+
+def test_the_file_stays_open_until_nobody_asks_any_more(empty, tmp_path):
+    file = Path(shutil.copy(empty, tmp_path / "store.sqlite"))
+    results = profsvc.open(file)
+    results.runs()
+    assert open_files(file)
+    del results
+    assert open_files(file) == []
 
 
 def test_a_file_is_uploaded_into_a_store(tmp_path, profile_path):

@@ -1,6 +1,7 @@
 """A store with the methods of the client, and which of the two a program is given."""
 
 import warnings
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -174,8 +175,10 @@ def connect(store: str = "", url: str = "", token: str = "") -> "LocalStore | Cl
         return Client(address, token or str(known["token"]) or None, spool=str(known["spool"]) or None)
     from profsvc import store as stores
 
-    engine = stores.open_store(store or str(known["store"]) or None)
+    engine = stores.open_store(store or str(known["store"]) or None, pooled=True)
     files = stores.blob_store_of(engine, str(known["files"]), int(known["free_bytes"]), bool(known["keep"]))
     url = "" if store else str(known["read_store"])
     replica = stores.Replica(engine, url) if url else None
-    return LocalStore(engine, files, seconds=float(known["sql_seconds"]), replica=replica)
+    found = LocalStore(engine, files, seconds=float(known["sql_seconds"]), replica=replica)
+    weakref.finalize(found, engine.dispose)  # a program that asks for a while need not close it
+    return found
