@@ -30,6 +30,7 @@ from sqlalchemy import Engine
 from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.store import opening
+from profsvc.store.connection.locks import hold_lock
 from profsvc.store.connection.transactions import exclusive_writer, kept_connections
 from profsvc.store.connection.urls import file_of
 from profsvc.store.maintenance.migrations import upgrade
@@ -168,12 +169,17 @@ def copied_schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    """Let the analysis of what was analysed before in this run be a copy: a fourth of many tests."""
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all processes of this run; those of pytest-xdist have folders beside each other."""
     own = tmp_path_factory.getbasetemp()
-    # The processes of pytest-xdist have folders beside each other.
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "remembered"
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session", autouse=True)
+def memory(shared_folder: Path) -> Iterator[Memory]:
+    """Let the analysis of what was analysed before in this run be a copy: a fourth of many tests."""
+    folder = shared_folder / "remembered"
     with Memory(folder).in_place() as memory:
         yield memory
     shutil.rmtree(folder, ignore_errors=True)
@@ -193,16 +199,45 @@ def unanalysed() -> Iterator[None]:
         yield
 
 
+MakeOnce = Callable[..., Path]
+
+
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def made_once(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> MakeOnce:
+    """Make a store that a call fills, with what lies beside it, once for all processes; each gets a copy of its own.
+
+    It begins as a copy of the store ``begin`` if there is one.
+    """
+
+    def made(name: str, fill: Callable[[Engine], object], begin: Engine | None = None) -> Path:
+        first = shared_folder / f"made {name}"
+        with hold_lock(shared_folder / f"made {name}.lock", f"the store {name} is made"):
+            if not first.exists():
+                part = Path(tempfile.mkdtemp(dir=shared_folder))
+                if begin is not None:
+                    store.backup(begin, part / "store.sqlite")
+                engine = store.open_store(str(part / "store.sqlite"), pooled=True)
+                fill(engine)
+                engine.dispose()
+                part.rename(first)
+        return Path(shutil.copytree(first, tmp_path_factory.mktemp("made") / "made")) / "store.sqlite"
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def demo(made_once: MakeOnce) -> Iterator[Engine]:
     """A store with the run ``h200``, 34 launches of real kernels, and its nightly report. Tests only read it.
 
     Its connections stay open, as those of a service: to learn every view again takes longer than most questions.
     """
-    engine = store.open_store(str(tmp_path_factory.mktemp("demo") / "store.sqlite"), pooled=True)
-    with DEMO.open("rb") as stream:
-        pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
-    report_of_night(engine)
+
+    def fill(engine: Engine) -> None:
+        with DEMO.open("rb") as stream:
+            pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200", project="demo"))
+        report_of_night(engine)
+
+    engine = store.open_store(str(made_once("demo", fill)), pooled=True)
     yield engine
     engine.dispose()
 
@@ -235,27 +270,27 @@ def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile_store(made_once: MakeOnce) -> Path:
     """The file of a store whose every name attacks what shows it; tests only read it."""
-    file = tmp_path_factory.mktemp("hostile") / "store.sqlite"
-    engine = store.open_store(str(file))
-    assert hostile.fill(engine) == [1, 2]
-    engine.dispose()
-    return file
+
+    def fill(engine: Engine) -> None:
+        assert hostile.fill(engine) == [1, 2]
+
+    return made_once("hostile", fill)
 
 
 @pytest.fixture(scope="session")
-def held_out_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def held_out_store(made_once: MakeOnce) -> Path:
     """The file of a store with a profile of the held-out kernels and the power of each; tests only read or copy it."""
-    file = tmp_path_factory.mktemp("held_out") / "store.sqlite"
-    engine = store.open_store(str(file))
-    # The marks first: without them the log would be analysed once more, as one of unknown loads.
-    files = {"ncu_raw_base.csv.gz": "profile", "power_marks.csv": "measured", "power_smi.csv.gz": "measured"}
-    for name, run in files.items():
-        with (ROOT / "fixtures" / "held_out" / name).open("rb") as stream:
-            pipeline.ingest(engine, stream, name, store.RunInfo(name=run), pipeline.ReadOptions(zone="UTC"))
-    engine.dispose()
-    return file
+
+    def fill(engine: Engine) -> None:
+        # The marks first: without them the log would be analysed once more, as one of unknown loads.
+        files = {"ncu_raw_base.csv.gz": "profile", "power_marks.csv": "measured", "power_smi.csv.gz": "measured"}
+        for name, run in files.items():
+            with (ROOT / "fixtures" / "held_out" / name).open("rb") as stream:
+                pipeline.ingest(engine, stream, name, store.RunInfo(name=run), pipeline.ReadOptions(zone="UTC"))
+
+    return made_once("held_out", fill)
 
 
 @pytest.fixture

@@ -13,12 +13,15 @@ WITH_SOURCE = (b'"march(', b'"hash_a(')
 
 
 @pytest.fixture(scope="session")
-def flawed(tmp_path_factory):
+def flawed(made_once):
     """A store with the run ``flaws``, 92 launches, and the source pages of a few. Tests only read it."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("flaws") / "store.sqlite"), pooled=True)
-    pages = gzip.decompress((FLAWS / "ncu_source.csv.gz").read_bytes()).split(b'"File Path"')
-    source = b'"File Path"'.join([pages[0], *(page for page in pages if any(name in page for name in WITH_SOURCE))])
-    raw = gzip.decompress((FLAWS / "ncu_raw_base.csv.gz").read_bytes())
-    ingest_all(engine, [(raw, "raw.csv"), (source, "source.csv")], store.RunInfo(name="flaws"))
+
+    def fill(engine):
+        pages = gzip.decompress((FLAWS / "ncu_source.csv.gz").read_bytes()).split(b'"File Path"')
+        source = b'"File Path"'.join([pages[0], *(page for page in pages if any(name in page for name in WITH_SOURCE))])
+        raw = gzip.decompress((FLAWS / "ncu_raw_base.csv.gz").read_bytes())
+        ingest_all(engine, [(raw, "raw.csv"), (source, "source.csv")], store.RunInfo(name="flaws"))
+
+    engine = store.open_store(str(made_once("flawed", fill)), pooled=True)
     yield engine
     engine.dispose()

@@ -1,6 +1,7 @@
 """A service with something on every page, and a browser that tolerates nothing: no error, no failed request, no other
 host."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from profsvc import store
 from profsvc.store.connection.transactions import writing
 from profsvc.web.http.state import AppState
 from tests import nights
+from tests.conftest import MakeOnce
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches
 from tests.store.queries.kernels import test_means as test_kernel_metrics
 from tests.store.queries.told import raw
@@ -27,6 +29,7 @@ HELD_OUT = ROOT / "fixtures" / "held_out"
 SHOTS = os.environ.get("PROFSVC_SCREENSHOTS")
 BOARD_LINES = 3000
 NIGHTS, CHANGED = 15, 10
+NUMBERS = "numbers.json"
 
 
 class Shown(NamedTuple):
@@ -93,23 +96,31 @@ def fill_nights(engine: Any) -> dict[str, int]:
 
 
 @pytest.fixture(scope="session")
-def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+def shown(demo: Any, made_once: MakeOnce) -> Iterator[Shown]:
     """A running service on a store with the runs ``h200``, ``board`` and ``measured``."""
-    file = tmp_path_factory.mktemp("shown") / "store.sqlite"
-    store.backup(demo, file)
+
+    def fill(engine: Any) -> None:
+        _fill(engine)
+        _fill_more(engine)
+        numbers = _numbers(engine) | fill_nights(engine)
+        Path(engine.url.database).with_name(NUMBERS).write_text(json.dumps(numbers), encoding="utf-8")
+
+    file = made_once("shown", fill, demo)
     engine = store.open_store(str(file), pooled=True)
-    _fill(engine)
-    _fill_more(engine)
+    numbers = json.loads(file.with_name(NUMBERS).read_text(encoding="utf-8"))
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
+        yield Shown(service, numbers, {})
+    engine.dispose()
+
+
+def _numbers(engine: Any) -> dict[str, int]:
     launch = store.select(engine, "v1_launches", run_id=store.find_run(engine, "h200"), launch_index=3)[0]
     numbers = {
         name: store.find_run(engine, name)
         for name in ("h200", "board", "measured", "traced", "means", "spacer", "sourced")
     }
     numbers["sourced_launch"] = store.select(engine, "v1_launches", run_id=numbers["sourced"])[0]["launch_id"]
-    numbers |= fill_nights(engine) | {"run": numbers["h200"], "launch": launch["launch_id"]}
-    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
-        yield Shown(service, numbers, {})
-    engine.dispose()
+    return numbers | {"run": numbers["h200"], "launch": launch["launch_id"]}
 
 
 class Window(NamedTuple):
