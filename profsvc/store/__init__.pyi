@@ -33,6 +33,7 @@ from .ingest.runs import (
     reserve_run_ids as reserve_run_ids,
 )
 from .ingest.pages.compiled import state_of_pages as state_of_pages
+from .ingest.pages.copies import state_of_copies as state_of_copies
 from .ingest.upload import write_upload as write_upload
 from .ingest.archived_runs import archived_runs as archived_runs, require_rows_of as require_rows_of
 from .maintenance.archive.archiving import (

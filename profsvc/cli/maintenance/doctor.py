@@ -69,7 +69,11 @@ def _compiled() -> list[tuple[str, str, str, str]]:
 
     again = "install a C compiler, then profsvc again"
     todo = {"available": "", "off": f"unset {rows.OFF_VARIABLE}", "missing": again, "outdated": "install profsvc again"}
-    modules = {"splitter": (rows.state(), "reads"), "pages": (store.state_of_pages(), "stores")}
+    modules = {
+        "splitter": (rows.state(), "reads"),
+        "pages": (store.state_of_pages(), "stores"),
+        "copies": (store.state_of_copies(), "stores"),
+    }
     return [
         (name, "ok", f"{state}; this compiled module {does} long exports faster", todo[state])
         for name, (state, does) in modules.items()

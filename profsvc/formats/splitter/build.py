@@ -1,4 +1,4 @@
-"""Compiles the splitter and what makes pages of SQLite, if there is a C compiler.
+"""Compiles the splitter, and what makes pages of SQLite and rows for Postgres, if there is a C compiler.
 
 The modules use the stable part of Python's C interface, so one file serves Python 3.11 and every later version.
 ``python -m profsvc.formats.splitter.build`` compiles them into a checkout, as installing does.
@@ -15,7 +15,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER / "splitter.c"
-SOURCES = (SOURCE, FOLDER.parents[1] / "store" / "ingest" / "pages" / "pages.c")
+STORE = FOLDER.parents[1] / "store" / "ingest" / "pages"
+SOURCES = (SOURCE, STORE / "pages.c", STORE / "copies.c")
 LEFT_OUT_VARIABLE = "PROFSVC_WITHOUT_COMPILER"
 # A product and a sum in one step would be rounded once instead of twice, unlike the numbers of the other readers.
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-fast-math", "-Wall", "-Wextra")

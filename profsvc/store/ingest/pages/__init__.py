@@ -1,1 +1,1 @@
-"""Pages of SQLite tables by a compiled module, which is optional."""
+"""Pages of SQLite tables and rows for Postgres by compiled modules, which are optional."""

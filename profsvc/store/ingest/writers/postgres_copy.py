@@ -1,11 +1,12 @@
-"""Write whole columns into a table of Postgres by binary COPY; numpy builds the blocks without a loop over rows.
+"""Write whole columns into a table of Postgres by binary COPY, a block of rows at a time.
 
 A row starts with its number of fields. Each field consists of its length in bytes and its bytes; null has the length -1
-and no bytes. Numbers are big-endian. If no column of a block mixes values and nulls, all rows have equal length and the
-block is one array of records. Otherwise the fields are copied to computed positions.
+and no bytes. Numbers are big-endian. The compiled module lays out the rows; without it numpy does, without a loop over
+rows: if no column of a block mixes values and nulls, all rows have equal length and the block is one array of records,
+otherwise the fields are copied to computed positions.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from sqlalchemy import BigInteger, Double, Integer, SmallInteger, Text
 
 from profsvc.errors import DomainError
 from profsvc.store.connection.sql import Connection
+from profsvc.store.ingest.pages import copies
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
 from profsvc.tables.column_tables import integer_arrays
@@ -22,11 +24,20 @@ from profsvc.tables.column_tables import integer_arrays
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 ROWS_PER_BLOCK = 65_536
-# Narrow types come first, because they are subclasses of the wider ones.
-WIDTHS = {SmallInteger: ">i2", BigInteger: ">i8", Integer: ">i4", Double: ">f8"}
+# The bytes of a number. Narrow types come first, because they are subclasses of the wider ones.
+WIDTHS = {SmallInteger: 2, BigInteger: 8, Integer: 4, Double: 8}
 
 Column = Any
 """Values of a column: an array (also masked), a pandas series or nullable array, or a list with None for null."""
+
+
+class Plain(NamedTuple):
+    """A column as numbers of 64 bits, or as places in ``texts``, and which of them have a value (None: all)."""
+
+    values: "np.ndarray[Any, Any]"
+    there: "np.ndarray[Any, np.dtype[np.bool_]] | None"
+    width: int = 8
+    texts: Sequence[bytes] | None = None
 
 
 class Field(NamedTuple):
@@ -37,10 +48,10 @@ class Field(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A COPY: its statement and its blocks, which are empty without rows."""
+    """A COPY: its statement and its blocks, of which there is none without rows."""
 
     statement: str
-    blocks: Iterator[memoryview]
+    blocks: Iterable[memoryview]
 
 
 def copy_columns(connection: Connection, table: str, columns: Mapping[str, Column]) -> None:
@@ -53,15 +64,15 @@ def copy_columns(connection: Connection, table: str, columns: Mapping[str, Colum
 
 def prepare(table: str, columns: Mapping[str, Column]) -> Prepared:
     """Return the COPY that writes columns as `copy_columns` does; this needs no connection."""
-    given = {name: _field(table, name, column) for name, column in columns.items()}
-    lengths = [len(field.cells) for field in given.values()]
+    given = {name: _column(table, name, column) for name, column in columns.items()}
+    lengths = [len(column.values) for column in given.values()]
     if len(set(lengths)) > 1:
         raise DomainError(f"columns of {table!r} differ in length: {lengths}")
     # Omitted columns are null.
-    named = {name: field for name, field in given.items() if field.there is None or field.there.any()}
+    named = {name: column for name, column in given.items() if column.there is None or column.there.any()}
     named = named or given
-    fields, rows = list(named.values()), max(lengths, default=0)
-    blocks = (block([_part(field, begin) for field in fields]) for begin in range(0, rows, ROWS_PER_BLOCK))
+    chosen, rows = list(named.values()), max(lengths, default=0)
+    blocks = (block([_part(column, begin) for column in chosen]) for begin in range(0, rows, ROWS_PER_BLOCK))
     return Prepared(f"COPY {table} ({', '.join(named)}) FROM STDIN (FORMAT BINARY)", blocks)
 
 
@@ -78,12 +89,12 @@ def send(connection: Connection, statement: str, blocks: Iterable[memoryview]) -
         copy.write(TRAILER)
 
 
-def _part(field: Field, begin: int) -> Field:
+def _part(column: Plain, begin: int) -> Plain:
     rows = slice(begin, begin + ROWS_PER_BLOCK)
-    return Field(field.cells[rows], None if field.there is None else field.there[rows])
+    return column._replace(values=column.values[rows], there=None if column.there is None else column.there[rows])
 
 
-def _field(table: str, name: str, column: Column) -> Field:
+def _column(table: str, name: str, column: Column) -> Plain:
     if name not in metadata.tables[table].c:
         raise DomainError(f"table {table!r} has no column {name!r}")
     kind = metadata.tables[table].c[name].type
@@ -92,11 +103,10 @@ def _field(table: str, name: str, column: Column) -> Field:
     width = next((width for of, width in WIDTHS.items() if isinstance(kind, of)), None)
     if width is None:
         raise DomainError(f"{table}.{name} is {kind!r}, which is not written in blocks")
-    values, there = _plain(column, ">f8" if width == ">f8" else "int64")
-    cells = values.astype(width)
-    if width in {">i2", ">i4"} and not np.array_equal(cells, values):
-        raise DomainError(f"{table}.{name}: a number does not fit into {width[-1]} bytes")
-    return Field(cells, there)
+    values, there = _plain(column, "float64" if isinstance(kind, Double) else "int64")
+    if width < 8 and not np.array_equal(values.astype(f"i{width}"), values):
+        raise DomainError(f"{table}.{name}: a number does not fit into {width} bytes")
+    return Plain(values, there, width)
 
 
 def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, np.dtype[np.bool_]] | None]":
@@ -107,7 +117,7 @@ def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarra
         values, there = column, None
     elif isinstance(column, range):
         return np.arange(len(column), dtype=np.int64) * column.step + column.start, None
-    elif isinstance(column, list) and (dtype == ">f8" or None not in column):
+    elif isinstance(column, list) and (dtype == "float64" or None not in column):
         values, there = np.array(column, dtype), None  # None among floats becomes NaN
     else:
         given = pd.array(column, dtype="Int64") if isinstance(column, list) else column
@@ -117,15 +127,14 @@ def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarra
             values, there = np.where(missing, 0, values) if missing.any() else values, ~missing
         else:
             there = ~np.asarray(array.isna())
-            values = array.to_numpy(dtype.lstrip(">"), na_value=0)
+            values = array.to_numpy(dtype, na_value=0)
     if values.dtype.kind == "f" and np.isnan(values).any():
         there = ~np.isnan(values) if there is None else there & ~np.isnan(values)
         values = np.where(there, values, 0)
     return values.astype(dtype, copy=False), None if there is None or there.all() else there
 
 
-def _texts(column: "Sequence[str | None] | CodedTexts") -> Field:
-    """Return texts as bytes; equal texts share one object."""
+def _texts(column: "Sequence[str | None] | CodedTexts") -> Plain:
     codes: Any
     distinct: Sequence[str]
     if isinstance(column, CodedTexts):
@@ -133,17 +142,33 @@ def _texts(column: "Sequence[str | None] | CodedTexts") -> Field:
     else:
         codes, found = pd.factorize(np.asarray(column, dtype=object))
         distinct = list(found)
-    coded = np.empty(len(distinct) + 1, object)  # the code -1 refers to the last entry, which is null
-    coded[:-1] = [text.encode() for text in distinct]
-    coded[-1] = b""
     there = codes >= 0
-    return Field(coded[codes], None if there.all() else there)
+    return Plain(
+        codes.astype(np.int64, copy=False), None if there.all() else there, texts=[text.encode() for text in distinct]
+    )
 
 
-def block(fields: Sequence[Field]) -> memoryview:
+def block(columns: Sequence[Plain]) -> memoryview:
+    """Return rows in the format of COPY."""
+    if copies.is_available() and len(columns) <= copies.MAX_COLUMNS:
+        return copies.rows(columns)
+    return laid_out([encoded(column) for column in columns])
+
+
+def encoded(column: Plain) -> Field:
+    """Return a column in wire format; equal texts share one object."""
+    if column.texts is None:
+        return Field(column.values.astype(f">{column.values.dtype.kind}{column.width}"), column.there)
+    coded = np.empty(len(column.texts) + 1, object)  # the code -1 refers to the last entry, which is null
+    coded[:-1] = column.texts
+    coded[-1] = b""
+    return Field(coded[column.values], column.there)
+
+
+def laid_out(fields: Sequence[Field]) -> memoryview:
     """Return rows in the format of COPY.
 
-    >>> block([Field(np.array([1, 2], ">i2"), np.array([True, False]))]).hex(" ", 2)
+    >>> laid_out([Field(np.array([1, 2], ">i2"), np.array([True, False]))]).hex(" ", 2)
     '0001 0000 0002 0001 0001 ffff ffff'
     """
     fields = [Field(f.cells, None) if f.there is not None and f.there.all() else f for f in fields]

@@ -118,7 +118,7 @@ def test_columns_must_be_of_the_table_and_equally_long(engine: Engine) -> None:
 def test_what_a_table_of_the_program_holds_goes_through(engine: Engine) -> None:
     frame = pd.DataFrame({"a": [1.0, None]}), pd.DataFrame({"a": pd.Series([1, None], dtype="Int64")})
     for table in frame:
-        cells, there = postgres_copy._plain(table["a"], ">f8" if table["a"].dtype == float else "int64")
+        cells, there = postgres_copy._plain(table["a"], "float64" if table["a"].dtype == float else "int64")
         assert there is not None
         assert [v if t else None for v, t in zip(cells.tolist(), there.tolist(), strict=True)] == values(table["a"])
     assert store.schema_revision(engine) == store.latest_revision()
@@ -126,7 +126,7 @@ def test_what_a_table_of_the_program_holds_goes_through(engine: Engine) -> None:
 
 def test_a_column_of_nulls_is_not_sent(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     sent, block = [], postgres_copy.block
-    monkeypatch.setattr(postgres_copy, "block", lambda fields: sent.append(len(fields)) or block(fields))
+    monkeypatch.setattr(postgres_copy, "block", lambda columns: sent.append(len(columns)) or block(columns))
     columns = {"sensor_id": range(1, 3), "samples": [0, 0], "device": [None, None], "gpu_index": [None, None]}
     columns |= {name: ["a", "b"] for name in ("quantity", "name", "unit")}
     with writing(engine) as connection:
