@@ -25,6 +25,7 @@ from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.runs import reserve_sqlite_ids
 from profsvc.store.ingest.writers import postgres_copy
 from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, object_ids, values
+from profsvc.store.ingest.writers.postgres_copy import Prepared
 from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
@@ -34,6 +35,7 @@ from profsvc.tables.column_tables import integer_arrays
 PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")
 MIN_ROWS_FOR_PAGES = 500
 ROWS_AT_ONCE = 10_000
+MIN_BYTES_TO_SEND = 4 << 20
 Columns = Mapping[str, Any]
 
 
@@ -50,8 +52,11 @@ class Sink(Protocol):
 class PreparingSink(Sink, Protocol):
     """A sink whose rows another thread may write."""
 
-    def prepare(self, table: str, columns: Columns) -> Callable[[], None]:
-        """Return what writes rows of a table, which another thread may call; as much as possible is done before."""
+    def prepare(self, table: str, columns: Columns) -> Callable[[], None] | None:
+        """Return what writes rows of a table, which another thread may call; as much as possible is done before.
+
+        None means that the rows are kept for a later call, or for `close`.
+        """
 
 
 class DirectSink:
@@ -60,6 +65,7 @@ class DirectSink:
     def __init__(self, connection: Connection) -> None:
         """Begin an upload on a connection in a write transaction."""
         self.connection = connection
+        self.collected: dict[str, Prepared] = {}
 
     def write(self, table: str, columns: Columns) -> None:
         """Write rows of a table."""
@@ -69,18 +75,46 @@ class DirectSink:
         rows = zip(*map(values, columns.values()), strict=True)
         insert_rows(self.connection, table, list(columns), rows)
 
-    def prepare(self, table: str, columns: Columns) -> Callable[[], None]:
-        """Return what writes rows of a table; rows for COPY are already in its format."""
+    def prepare(self, table: str, columns: Columns) -> Callable[[], None] | None:
+        """Return what writes rows of a table, which for COPY are already in its format; None while more are collected.
+
+        Rows of long tables, to which no other rows refer, are collected: what a COPY costs beside its rows is then
+        paid once for many batches.
+        """
         if not self._is_copied(columns):
             return partial(self.write, table, columns)
-        statement, blocks = postgres_copy.prepare(table, columns)
-        return partial(postgres_copy.send, self.connection, statement, list(blocks))
+        prepared = postgres_copy.prepare(table, columns)
+        if table not in PAGED_TABLES:
+            return self._sending([prepared])
+        ended = []
+        waiting = self.collected.pop(table, None)
+        if waiting and waiting.statement != prepared.statement:
+            ended, waiting = [waiting], None
+        collected = Prepared(prepared.statement, [*(waiting.blocks if waiting else ()), *prepared.blocks])
+        if sum(map(len, collected.blocks)) < MIN_BYTES_TO_SEND:
+            self.collected[table] = collected
+        else:
+            ended.append(collected)
+        return self._sending(ended) if ended else None
+
+    def _sending(self, ended: Sequence[Prepared]) -> Callable[[], None]:
+        # The blocks are made here, not where they are sent.
+        made = [(statement, list(blocks)) for statement, blocks in ended]
+
+        def send() -> None:
+            for statement, blocks in made:
+                postgres_copy.send(self.connection, statement, blocks)
+
+        return send
 
     def _is_copied(self, columns: Columns) -> bool:
         return self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= MIN_ROWS_TO_COPY
 
     def close(self) -> None:
         """Finish; no more rows follow."""
+        for statement, blocks in self.collected.values():
+            postgres_copy.send(self.connection, statement, blocks)
+        self.collected.clear()
 
 
 class StagedSink:

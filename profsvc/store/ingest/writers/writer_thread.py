@@ -28,8 +28,9 @@ class WriterThread:
 
     def write(self, table: str, columns: Columns) -> None:
         """Prepare rows of a table here and queue them; the caller must not change them later."""
-        self.waiting.append(self.pool.submit(self.sink.prepare(table, columns)))
-        self._settle(MAX_WAITING_WRITES)
+        if (write := self.sink.prepare(table, columns)) is not None:
+            self.waiting.append(self.pool.submit(write))
+            self._settle(MAX_WAITING_WRITES)
 
     def close(self) -> None:
         """Wait until the sink has written all rows, and close it."""

@@ -149,3 +149,34 @@ def test_prepared_rows_are_written_when_asked(engine: Engine, rows: int) -> None
         assert connection.execute(count).scalar_one() == rows
         with pytest.raises(DomainError, match="'texts' has no column 'colour'"):
             DirectSink(connection).prepare("texts", {"colour": range(MIN_ROWS_TO_COPY)})
+
+
+def stored(engine: Engine, table: str) -> list[tuple[Any, ...]]:
+    with reading(engine) as connection:
+        return sorted(tuple(row) for row in connection.execute(text(f"SELECT * FROM {table}")))
+
+
+@pytest.mark.parametrize("least_bytes", [1, 3000, 1 << 30])
+def test_rows_of_long_tables_are_collected(engine: Engine, monkeypatch: pytest.MonkeyPatch, least_bytes: int) -> None:
+    monkeypatch.setattr("profsvc.store.ingest.staging.MIN_BYTES_TO_SEND", least_bytes)
+    draw, first, waiting, expected = np.random.default_rng(3), 3_000_000_000_001, 0, []
+    with writing(engine) as connection:
+        sink = DirectSink(connection)
+        for batch, rows in enumerate((MIN_ROWS_TO_COPY, 5, 400, MIN_ROWS_TO_COPY, 300)):
+            ids = range(first, first + rows)
+            # Some batches have no starts, so that their COPY has other columns.
+            starts: Any = pd.array(draw.integers(0, 2**62, rows) if batch % 2 else [None] * rows, "Int64")
+            starts[0] = pd.NA
+            columns: dict[str, Any] = {"launch_id": ids, "place_id": [1] * rows, "shape_id": [2] * rows}
+            columns |= {"start_ns": starts, "duration_ns": [None, *range(rows - 1)], "line": range(7, 7 + rows)}
+            if (write := sink.prepare("launches", columns)) is None:
+                waiting += 1
+            else:
+                write()
+            expected += list(zip(ids, *(values(columns[n]) for n in ("start_ns", "duration_ns", "line")), strict=True))
+            first += rows
+        sink.close()
+        assert not sink.collected
+    found = [(row[0], *(row[n] for n in (7, 8, 11))) for row in stored(engine, "launches")]
+    assert found == expected
+    assert (waiting > 0) == (least_bytes > 1)
