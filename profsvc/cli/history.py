@@ -23,7 +23,8 @@ def history(
     project: Annotated[str | None, Option(help="Only runs of this project.")] = None,
     device: Annotated[str | None, Option(help="Only runs on this device.")] = None,
     quantity: Annotated[
-        str, Option(help="duration, potential, a criterion, power, energy, temperature, clock, raw_power, ...")
+        str,
+        Option(help="duration, potential, a criterion, power, energy, energy_per_launch, clock, raw_power, ..."),
     ] = "duration",
     points: Annotated[int, Option(help="Number of most recent runs.")] = 500,
     before: Annotated[

@@ -74,10 +74,14 @@ def quantities() -> dict[str, Quantity]:
                  "mean power of the load, corrected to one temperature; raw is uncorrected", inside),
         Quantity("energy", "Energy, corrected", "J", "energy", "v1_power", "corrected_energy_j",
                  "energy of the load, corrected to one temperature; raw is uncorrected", inside),
+        Quantity("energy_per_launch", "Energy per launch, corrected", "J", "energy", "v1_power", "corrected_energy_j",
+                 "energy of the load, corrected to one temperature / its launches; raw is uncorrected", inside),
         Quantity("raw_power", "Power, uncorrected", "W", "power", "v1_power", "mean_power_w",
                  "mean power of the load at the temperature of the board", ""),
         Quantity("raw_energy", "Energy, uncorrected", "J", "energy", "v1_power", "energy_j",
                  "energy of the load at the temperature of the board", ""),
+        Quantity("raw_energy_per_launch", "Energy per launch, uncorrected", "J", "energy", "v1_power", "energy_j",
+                 "energy of the load at the temperature of the board / its launches", ""),
         Quantity("temperature", "Temperature", "degC", "temperature", "v1_power", "mean_temperature_c",
                  "mean temperature while the load ran", "lowest and highest reading"),
         Quantity("clock", "SM clock", "Hz", "clock", "v1_power", "mean_clock_hz",
@@ -224,10 +228,13 @@ def _of_power(engine: "Engine", subject: Row, about: Quantity, asked: HistoryFil
             low, high = _ENDS.get(about.name, (None, None))
             own |= {"value": row[about.column], "low": low and row[low], "high": high and row[high]}
             own["reason"] = None if own["value"] is not None else row["reason"]
+        if about.name.endswith(_PER_LAUNCH):
+            own |= _of_each_launch(own)
         points.append(_point(found.runs[row["run_id"]], about, **own))
     return points, found.older
 
 
+_PER_LAUNCH = "_per_launch"
 _ENDS = {"temperature": ("lowest_temperature_c", "highest_temperature_c")}
 
 
@@ -240,13 +247,21 @@ def _at_one_temperature(row: Row, newest: Row, about: Quantity) -> Row:
     what, unit, raw, seconds = {
         "power": ("power", "w", "mean_power_w", 1.0),
         "energy": ("energy", "j", "energy_j", row["duration_s"]),
-    }[about.name]
+    }[about.name.removesuffix(_PER_LAUNCH)]
     reason = uncorrected(newest, row)
     own: Row = {"raw": row[raw], "reference_temperature_c": newest["reference_temperature_c"]}
     if reason:
         return own | {"reason": row["reason"] or reason}
     at = moved(newest, row, what, unit, seconds)[1]
-    return own | {"value": at.value, "low": at.low, "high": at.high}
+    return own | {"value": at.value, "low": at.low, "high": at.high, "reason": None}
+
+
+def _of_each_launch(own: Row) -> Row:
+    """Return the values of a window divided by its launches."""
+    values = {name: own.get(name) for name in ("value", "low", "high", "raw")}
+    if not own["launches"]:
+        return dict.fromkeys(values) | {"reason": own["reason"] or "the number of launches of the load is unknown"}
+    return {name: value if value is None else value / own["launches"] for name, value in values.items()}
 
 
 def _series(points: Sequence[Row]) -> list[Row]:

@@ -9,6 +9,7 @@ import pytest
 from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import formats as forms
+from profsvc.views import history as of_kernel
 from tests.benchmarks.night_record import TRACE
 from tests.conftest import opened
 from tests.uploads import ingest_all
@@ -134,3 +135,17 @@ def test_energy_of_a_launch_is_a_series_and_its_rise_is_found(engine):
     assert rows["energy_per_launch"]["change"] == pytest.approx(0.06, abs=0.006)
     assert rows["energy_per_launch"]["unit"] == "J"
     assert "duration" not in rows
+    # Six series of three loads are one change, which the temperature of its nights does not explain.
+    (event,) = [event for document in made for event in document["events"]]
+    assert event["text"].startswith("saxpy: power +6.")
+    assert event["text"].endswith(" in 3 loads")
+    (line,) = [document["one_line"] for document in made if document["findings"]]
+    assert line.startswith("1 regression in 1 run; worst: saxpy, 132 SMs")
+    asked = [row for document in made for row in (*document["findings"], *document["reruns"])]
+    assert not [one for row in asked for one in row["differences"] if one["fact"] == "temperature_c"]
+    finding = store.select(engine, "v1_findings", quantity="energy_per_launch")[0]
+    view = of_kernel.history(engine, "saxpy", "energy_per_launch")
+    assert {step["run"] for step in view["steps"]} == {finding["run"]}
+    assert finding["finding_id"] in {row["finding_id"] for row in view["findings"]}
+    before = [point["value"] for point in view["points"] if point["window"] == finding["subject"]][:CHANGED]
+    assert np.median(before) == pytest.approx(finding["value_before"], rel=0.02)  # at another temperature

@@ -53,6 +53,10 @@ def test_raw_power_follows_the_room_and_corrected_power_does_not(stepped):
     assert widths[-1] == pytest.approx(1.0)
     assert widths[0] == pytest.approx(1.0 + 2 * 0.1 * 15)
     assert of_kernel.history(stepped, "saxpy", "energy")["points"][0]["value"] == pytest.approx(10 * before[0])
+    each = of_kernel.history(stepped, "saxpy", "energy_per_launch")["points"]
+    assert {(point["value"], point["reason"]) for point in each} == {
+        (None, "the number of launches of the load is unknown")
+    }
     heat = of_kernel.history(stepped, "saxpy", "temperature")["points"][2]
     assert (heat["low"], heat["value"], heat["high"]) == (50.0, 51.0, 52.0)
     assert of_kernel.history(stepped, "saxpy", "clock")["points"][0]["value"] == 1.98e9

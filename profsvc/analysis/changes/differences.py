@@ -21,8 +21,9 @@ def differences(
     differs if no run since has one of before. Each row has fact, part, title, unit, kernel, before, after,
     before_text, after_text and change (relative; None for a text or from 0).
 
-    A fact of whole runs that one of the ``unmoved`` runs had too is left out: they are earlier, and the series was at
-    the level before the change in them. So a clock that goes and comes back is no cause of what came once.
+    A fact of whole runs that one of the ``unmoved`` runs had too, but for less than its limits, is left out: they are
+    earlier, and the series was at the level before the change in them. So a clock that goes and comes back is no cause
+    of what came once.
 
     >>> facts = pd.DataFrame(
     ...     [[1, "k", "registers_per_thread", "", 40.0, None], [2, "k", "registers_per_thread", "", 72.0, None]],
@@ -40,7 +41,7 @@ def differences(
         numbers = rows["text"].isna().all()
         pair = _number_pair(fact, *sides) if numbers else _text_pair(*sides)
         earlier = rows[rows["run_id"].isin(list(unmoved))]
-        if pair is not None and not (kernel == "" and _was_so_before(earlier, sides[1], pair)):
+        if pair is not None and not (kernel == "" and _was_so_before(fact, earlier, sides[1], pair)):
             found.append(_difference(fact, str(kernel) or None, pair))
     place = {part: number for number, part in enumerate(specs.FACT_PARTS)}
     order = {name: number for number, name in enumerate(specs.change_facts())}
@@ -57,12 +58,13 @@ def _number_pair(fact: specs.ChangeFact, before: pd.DataFrame, since: pd.DataFra
     return (old, new) if apart and told else None
 
 
-def _was_so_before(earlier: pd.DataFrame, since: pd.DataFrame, pair: tuple[Any, Any]) -> bool:
+def _was_so_before(fact: specs.ChangeFact, earlier: pd.DataFrame, since: pd.DataFrame, pair: tuple[Any, Any]) -> bool:
     if isinstance(pair[0], str):
         return bool(set(earlier["text"].dropna()) & set(since["text"].dropna()))
     sign = 1.0 if pair[1] > pair[0] else -1.0
     old, new = (sign * side["value"].dropna().to_numpy(np.float64) for side in (earlier, since))
-    return bool(len(old) and old.max() >= new.min())
+    least = max(fact.absolute, fact.relative * abs(pair[0]))
+    return bool(len(old) and old.max() + least >= new.min())
 
 
 def _text_pair(before: pd.DataFrame, since: pd.DataFrame) -> tuple[str, str] | None:

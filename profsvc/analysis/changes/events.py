@@ -29,6 +29,8 @@ SETTINGS = (
 TAG = "tag:"
 MARK_NUMBERS = re.compile(r"(, \d+ SMs?)?( \(\d+\))?$")
 """What follows the name of a load where it is marked several times, or with its busy SMs."""
+WINDOW_KINDS = ("power", "energy")
+LEADING = {kind: place for place, kind in enumerate(("duration", *WINDOW_KINDS))}
 MIN_TOGETHER, MIN_SHARE = 3, 0.5
 FAR, FAR_RATIO = 3.0, 2.0
 """Beyond so many distances of the quartiles, and so many times the median, a change is not part of a common one."""
@@ -150,16 +152,27 @@ def _shifted(
 
 
 def _of_kernels(found: Sequence[Row], free: Sequence[int], of: int, totals: Any) -> list[Event]:
-    """Several quantities of one kernel; a duration leads."""
+    """Several quantities of one kernel, or of one load; a duration leads, then power."""
     named = {found[place]["subject"]: found[place]["kernel"] for place in free if found[place]["kernel"]}
     kernels: dict[str, list[int]] = {}
     for place in free:
+        row = found[place]
         # A power window that is marked by the name of a kernel is of that kernel.
-        kernel = found[place]["kernel"] or named.get(MARK_NUMBERS.sub("", str(found[place]["subject"])))
-        if kernel and found[place]["kind"]:
+        load = load_name(str(row["subject"]))
+        kernel = row["kernel"] or named.get(load) or (load if row["kind"] in WINDOW_KINDS else None)
+        if kernel and row["kind"]:
             kernels.setdefault(str(kernel), []).append(place)
     return [
-        _event(KERNEL, found, sorted(places, key=lambda place: found[place]["kind"] != "duration"), of)
+        _event(KERNEL, found, sorted(places, key=lambda place: LEADING.get(found[place]["kind"], len(LEADING))), of)
         for places in kernels.values()
         if len(places) > 1
     ]
+
+
+def load_name(subject: str) -> str:
+    """Return the name that a load is marked by, without its number and its busy SMs.
+
+    >>> load_name("saxpy, 132 SMs (3)"), load_name("saxpy")
+    ('saxpy', 'saxpy')
+    """
+    return MARK_NUMBERS.sub("", subject)

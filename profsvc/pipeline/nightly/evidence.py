@@ -8,7 +8,7 @@ import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import cause_differences, differences
-from profsvc.analysis.changes.events import find_events
+from profsvc.analysis.changes.events import WINDOW_KINDS, find_events
 from profsvc.analysis.changes.nightly import OPEN_STATES
 from profsvc.analysis.changes.renames import KernelNames
 from profsvc.analysis.kernel_means import counters_of_means
@@ -63,6 +63,8 @@ def finding_differences(
     for row, (before, since), still in zip(told, sides, unmoved, strict=True):
         own = names.with_newest_name(facts, row)
         own = own[own["kernel"].isna() | (own["kernel"] == row["kernel"])]
+        if row["kind"] in WINDOW_KINDS and not str(row["quantity"]).startswith("raw_"):
+            own = own[own["fact"] != "temperature_c"]  # the powers are at one temperature
         made.append(
             [
                 *differences(pd.concat([own, _names_then(facts, row, names)]), before, since, still),

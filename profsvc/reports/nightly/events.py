@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from profsvc.analysis.changes.events import CLOCK, KERNEL, SHIFT
+from profsvc.analysis.changes.events import CLOCK, KERNEL, SHIFT, load_name
 from profsvc.errors import counted
-from profsvc.reports.nightly.content import amount, short
+from profsvc.reports.nightly.content import amount, percent, short
 from profsvc.reports.nightly.differences import difference_text
 
 Row = Mapping[str, Any]
@@ -42,7 +42,13 @@ def _kernel_text(rows: Sequence[Row]) -> str:
     first, *others = rows
     power = next((row for row in others if row["kind"] == "power"), None)
     changes = [row["after"] / row["before"] - 1 if row and row["before"] else 0.0 for row in (first, power)]
-    if first["kind"] != "duration" or changes[0] * changes[1] >= 0:
+    if first["kind"] != "duration":
+        loads = len({row["subject"] for row in rows})
+        name = load_name(str(first["subject"])) if loads > 1 else _name(first)
+        changed = {_quantity(row): percent(row) for row in reversed(rows)}  # of several loads the first
+        said = ", ".join(f"{quantity} {changed[quantity]}" for quantity in quantities.split(", "))
+        return f"{short(name)}: {said}{f' in {loads} loads' if loads > 1 else ''}"
+    if changes[0] * changes[1] >= 0:
         return f"{_name(first)}: {quantities}"
     how = ("faster", "with more power") if changes[0] < 0 else ("slower", "with less power")
     said = f"{_name(first)} {how[0]} by {100 * abs(changes[0]):.2g} % {how[1]} ({100 * changes[1]:+.2g} %)"

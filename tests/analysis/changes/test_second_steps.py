@@ -37,3 +37,12 @@ def test_a_step_that_goes_on_is_a_step_down_as_well() -> None:
     x[0, FIRST:] += 10.0
     x[0, FIRST + 3 :] -= 4.0
     assert len(told(x)[0]) == 2
+
+
+@pytest.mark.parametrize("gap", [3, 4, 5, 6])
+def test_a_second_step_begins_with_the_first_run_that_shows_it(gap: int) -> None:
+    """Medians of three values would take the last run before it for its first one."""
+    x = white(np.random.default_rng([6, gap]), 12, FIRST + gap + 6)
+    x[:, FIRST:] += 20.0
+    x[:, FIRST + gap :] += 12.0
+    assert told(x) == [[FIRST, FIRST + gap]] * 12
