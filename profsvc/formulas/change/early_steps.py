@@ -31,7 +31,7 @@ def early_step(x: Array, sd: float, points: int) -> EarlyStep | None:
     `newest_step` needs five values before a step. Where a second step follows a first one sooner, it would be hidden
     for ever. K is the number of places that are tried (Bonferroni). The step is at the place that leaves the least
     square about two means: medians of three values would hide that the first of them is still at the old level. Where
-    that place has fewer than three values since, or five before it, there is no step here yet.
+    that place has fewer than three values since, or five before it, no step is found yet.
 
     Source: own model.
 

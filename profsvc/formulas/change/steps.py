@@ -19,6 +19,7 @@ from profsvc.formulas.change.two_level_test import fitted, side
 from profsvc.formulas.numerics.arrays import Array, Bools, Mask, mask
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.numerics.series import (
+    Index,
     Series,
     codes_of,
     gather,
@@ -130,7 +131,7 @@ def newest_step(
     x, error, groups = read_series(value, group, standard_error)
     series = gather(x, error, groups, ~np.isnan(x))
     n = lengths(series)
-    series = without_spikes(series)
+    every, series = series, without_spikes(series)
     scaled = in_units_of_sd(series)
     least, new = (np.broadcast_to(np.asarray(one, dtype=np.intp), n.shape) for one in (shortest, fresh))
     best = surest_step(
@@ -151,7 +152,7 @@ def newest_step(
     results = (
         p,
         np.where(wild, 1.0, best.p_suspected),
-        np.where(known, np.append(series.place, -1)[split], -1),
+        np.where(known, _first_place(every, series, split, levels, known), -1),
         np.where(known, levels[:, 0], np.nan),
         np.where(known, levels[:, 1], np.nan),
         np.where(known, split - series.start, 0),
@@ -204,6 +205,29 @@ def noise_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike) ->
     return sibling_noise(
         left, constant, np.asarray(n - 2.0, dtype=np.float64), level, np.asarray(family, dtype=np.intp).ravel()
     )
+
+
+AT_LEVEL = 0.5  # of a step: values that are nearer to its new level are at it
+
+
+def _first_place(every: Series, kept: Series, split: Index, levels: Array, known: Bools) -> Index:
+    """Return the place of the first value at the new level of each series: one that was left out may be it.
+
+    The first value of a step that overshoots looks like a spike, and was left out of ``kept``.
+    """
+    first = np.append(kept.place, -1)[split]
+    inside = known & (split > kept.start)
+    position = np.zeros(int(every.place.max(initial=0)) + 1, dtype=np.intp)
+    position[every.place] = np.arange(every.place.size)
+    gap = np.where(inside, position[first] - position[np.append(kept.place, 0)[split - 1]], 0)
+    for one in np.flatnonzero(inside & (gap > 1)):
+        at = position[first[one]]
+        for x in every.x[at - gap[one] + 1 : at][::-1]:
+            if abs(x - levels[one, 1]) >= AT_LEVEL * abs(levels[one, 1] - levels[one, 0]):
+                break
+            at -= 1
+        first[one] = every.place[at]
+    return first
 
 
 def _is_infinite(value: ArrayLike, x: Array) -> Bools:

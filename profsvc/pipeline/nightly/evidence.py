@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 MAX_EXPLAINED = 50
-"""Findings of a report, the worst first, of which is read what else changed."""
+"""Findings of a report, the worst first, of which is read what else changed in their kernels; of others in their runs.
+"""
 MAX_SIDE_RUNS = 5
 """Runs before a change, and since, that are held against each other."""
 MAX_EARLIER_RUNS = 40
@@ -29,6 +30,7 @@ MAX_EARLIER_RUNS = 40
 SHAPES = ("grid", "block")
 """Facts of kernels of which launches are listed."""
 MAX_KERNELS = 20
+WHOLE_RUN_PARTS = ("context", "build")
 APPEARED, VANISHED = "appeared", "vanished"
 KERNEL_TITLES = {APPEARED: "new kernel", VANISHED: "vanished kernel"}
 
@@ -73,6 +75,7 @@ def finding_differences(
             ]
         )
     explained = [dict(row) | {"differences": own} for row, own in zip(told, made, strict=True)]
+    explained += _of_the_same_runs(explained, found[MAX_EXPLAINED:])
     by_run = durations.groupby("run_id")["kernel"].nunique()
     totals = {
         (str(row["series"]), str(row["kernel"])): pair
@@ -87,7 +90,16 @@ def finding_differences(
     for event in events:
         for place in event["members"]:
             explained[place]["differences"] = [*_membership(event, explained), *explained[place]["differences"]]
-    return explained + [dict(row) | {"differences": []} for row in found[MAX_EXPLAINED:]], events
+    return explained, events
+
+
+def _of_the_same_runs(explained: Sequence[Row], others: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return further findings, with what differs between whole runs as a finding of the same runs has it."""
+    whole: dict[tuple[Any, ...], list[Row]] = {}
+    for row in explained:
+        of_runs = [one for one in row["differences"] if one["part"] in WHOLE_RUN_PARTS and one["kernel"] is None]
+        whole.setdefault((row["run_before_id"], row["run_id"]), of_runs)
+    return [dict(row) | {"differences": whole.get((row["run_before_id"], row["run_id"]), [])} for row in others]
 
 
 def _facts_of_means(engine: "Engine", run_ids: Sequence[int], kernels: set[str], facts: pd.DataFrame) -> pd.DataFrame:

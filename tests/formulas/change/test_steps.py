@@ -104,3 +104,12 @@ def test_a_trend_is_no_step_of_a_night_but_a_change_in_the_end(rng: np.random.Ge
     drift = simulated.white(rng, 200, 60) + np.linspace(0, 6, 60)
     assert simulated.found(drift[:, :8] + 0.0).mean() <= 0.02
     assert newest_step(*simulated.flat(drift)).p.mean() < 0.4  # a trend might as well be autocorrelation
+
+
+@pytest.mark.parametrize(("first", "at"), [(64.0, 12), (90.0, 13), (1.0, 13)])
+def test_a_step_begins_with_a_first_value_that_overshoots(first: float, at: int) -> None:
+    """It is far above both adjacent values, as a spike is, and counts for no step; but it is at the new level."""
+    quiet = [-0.2, 0.4, 0.8, 0.6, 1.0, 0.7, 3.0, 2.8, -2.9, -3.0, 3.5, -0.6]
+    step = newest_step([1000.0 + x for x in (*quiet, first, 56.9, 54.0, 59.8, 60.4)])
+    assert float(step.p) < 0.01
+    assert int(step.at) == at
