@@ -14,8 +14,9 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from tests.benchmarks.causes import EXCLUDED, FOLDERS, NO_FLAW, cases, stored, vendor_speedup
+from tests.benchmarks.model_times import LATER
 
-SETS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh")
+SETS = ("first", *LATER)
 PREDICTIONS = {
     "potential": "potential",
     "as_published": "as published",

@@ -124,6 +124,14 @@ NOT_LEADING = {
     "eighth": {"packets", "rumours_2", "spoken"},
     "ninth": {"car_parks", "rowers"},
     "tenth": {"auroras_2", "minhash"},
+    "twelfth": {
+        "field_bias",
+        "gradient_cells",
+        "material_queues",
+        "press_profile",
+        "pricing_summary",
+        "quadruped_legs",
+    },
     "eleventh": {
         "byte_layers",
         "class_weights",
@@ -147,6 +155,7 @@ NOT_LEADING = {
         ("ninth", 59),
         ("tenth", 61),
         ("eleventh", 56),
+        ("twelfth", 47),
     ],
 )
 def test_the_flawed_line_leads_in_most_kernels_of_the_later_sets(engine: Engine, name: str, labelled: int) -> None:
