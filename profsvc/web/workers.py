@@ -1,10 +1,10 @@
 """Several processes that serve one socket, started, restarted and stopped by a parent.
 
-They are forked from a process that has imported the service and does nothing else, so they share that memory.
+The parent imports the service and then only waits: it has one thread and no connection, so processes may be forked
+from it at any time, and share the memory of what it imported. One more process runs the schedules.
 
-The parent answers no request: it runs the schedules. The processes share a folder that it made: the slots of uploads
-and queries are locked files in it, and each process keeps its metrics there, so that any of them can add all up. A
-process whose parent died stops by itself.
+The processes share a folder that the parent made: the slots of uploads and queries are locked files in it, and each
+process keeps its metrics there, so that any of them can add all up. A process whose parent died stops by itself.
 """
 
 import asyncio
@@ -17,20 +17,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import wait
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
+from prometheus_client import values
 from prometheus_client.multiprocess import mark_process_dead
 from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.errors import ServiceError
-from profsvc.pipeline.malloc import limit_arenas
 from profsvc.web.http.accepting import Acceptor, ConnectionCounts, forget
 from profsvc.web.http.json_log import LOG, log_to_stderr
 from profsvc.web.http.state import AppState, Limits, Shared
@@ -45,11 +45,16 @@ from profsvc.web.server import (
 )
 
 CONNECTIONS_FILE = "connections"
-PRELOADED = "profsvc.web.preloaded"
+SCHEDULER = -1
+"""The place of the process that runs the schedules."""
 METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 MAX_RESTARTS, RESTART_WINDOW_S = 20, 60.0
 """More restarts in so many seconds stop the service: a process that cannot start would be restarted forever."""
 RESTART_DELAY_S = 0.5
+POLL_S = 0.2
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+Schedules = Callable[[], AbstractContextManager[Any]]
+"""Runs the schedules of the store until the end of its block."""
 KILL_AFTER_S = 5.0
 """Seconds after the grace period when a process that still runs is killed."""
 
@@ -86,17 +91,16 @@ class WorkerServer(Server):
             super().handle_exit(sig, frame)
 
 
-def run_worker(work: Work, line: socket.socket, place: int) -> None:
+def run_worker(work: Work, line: socket.socket, place: int, stop: threading.Event) -> None:
     """Serve until the parent sends SIGTERM or dies; ``place`` is the number of this process among its siblings."""
-    limit_arenas()
-    log_to_stderr()
+    values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
     engine = store.connect(work.store_url, pooled=True)
     state = AppState(engine, work.files, limits=work.limits, shared=work.shared, **work.options)
     server = server_for(state, work.endpoint, work.connections, WorkerServer)
     cast("WorkerServer", server).counts = ConnectionCounts(
         work.shared.folder / CONNECTIONS_FILE, work.shared.workers, place
     )
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    server.stop = stop
     try:
         server.run(sockets=[line])
     finally:
@@ -104,20 +108,42 @@ def run_worker(work: Work, line: socket.socket, place: int) -> None:
         state.close()
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os.kill(os.getpid(), signal.SIGTERM)
+def run_schedules(schedules: Schedules, line: socket.socket, stop: threading.Event) -> None:
+    """Run the schedules until the parent sends SIGTERM or dies; the running job is finished."""
+    line.close()
+    with schedules():
+        while not stop.wait(POLL_S):
+            pass
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second signal ends the process at once
+
+
+def _in_child(alive: tuple[int, int], run: Callable[[threading.Event], None]) -> None:
+    """Run what a forked process is for; SIGTERM or the end of its parent stops it."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which passes it on
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    parent, own = alive
+    os.close(own)
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+    run(stop)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Stop this process at the end of a pipe that only the parent keeps open."""
+    wait([parent])
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class Workers:
     """The processes of a service."""
 
-    def __init__(self, work: Work, line: socket.socket, count: int) -> None:
+    def __init__(self, work: Work, line: socket.socket, count: int, schedules: Schedules | None = None) -> None:
         """Start nothing yet."""
-        self._work, self._line, self._count = work, line, count
-        self._processes: dict[int, ForkServerProcess] = {}
+        self._work, self._line, self._schedules = work, line, schedules
+        self._places = [*range(count), *([SCHEDULER] if schedules else [])]
+        self._processes: dict[int, ForkProcess] = {}
+        self._alive = os.pipe()
         self._stop = threading.Event()
         self._restarts: deque[float] = deque(maxlen=MAX_RESTARTS)
 
@@ -127,28 +153,39 @@ class Workers:
             if stop is not None and stop.is_set():
                 return
             try:
-                for place in range(self._count):
+                import profsvc.web.preloaded  # noqa: F401  # after the start message
+
+                for place in self._places:
                     self._start(place)
                 while not self._stop.is_set():
-                    wait([one.sentinel for one in self._processes.values()], 0.2)
+                    wait([one.sentinel for one in self._processes.values()], POLL_S)
                     self._replace_ended()
             finally:
                 self._end_all()
 
     def _start(self, place: int) -> None:
-        processes = multiprocessing.get_context("forkserver")
-        processes.set_forkserver_preload([PRELOADED])
-        process = processes.Process(target=run_worker, args=(self._work, self._line, place))
-        process.start()
-        self._processes[place] = process
+        run: Callable[[threading.Event], None] = partial(run_worker, self._work, self._line, place)
+        if place == SCHEDULER and self._schedules:
+            run = partial(run_schedules, self._schedules, self._line)
+        processes = multiprocessing.get_context("fork")
+        process = processes.Process(target=_in_child, args=(self._alive, run))
+        # A signal waits until the new process does not take it for its parent's.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        try:
+            process.start()
+            self._processes[place] = process
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
 
     def _replace_ended(self) -> None:
         for place, process in [one for one in self._processes.items() if one[1].exitcode is not None]:
             if self._stop.is_set():
                 return
-            LOG.error("worker ended", extra={"fields": {"pid": process.pid, "exit_code": process.exitcode}})
+            ended = "scheduler ended" if place == SCHEDULER else "worker ended"
+            LOG.error(ended, extra={"fields": {"pid": process.pid, "exit_code": process.exitcode}})
             del self._processes[place]
-            forget(self._work.shared.folder / CONNECTIONS_FILE, place)
+            if place != SCHEDULER:
+                forget(self._work.shared.folder / CONNECTIONS_FILE, place)
             mark_process_dead(process.pid, str(self._work.shared.folder))  # type: ignore[no-untyped-call]
             now = time.monotonic()
             if len(self._restarts) == MAX_RESTARTS and now - self._restarts[0] < RESTART_WINDOW_S:
@@ -168,7 +205,7 @@ class Workers:
             self._stop.set()
             self._terminate()
 
-        before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, heard) for number in STOPPING}
         try:
             yield
         finally:
@@ -181,20 +218,22 @@ class Workers:
                 process.terminate()
 
     def _end_all(self) -> None:
-        """Stop all processes, and kill those that do not end in their time."""
+        """Stop all processes, and kill those that do not end in their time; a running job has any."""
         if not self._stop.is_set():
             self._terminate()
         deadline = time.monotonic() + self._work.limits.grace_seconds + KILL_AFTER_S
-        for process in self._processes.values():
-            process.join(max(0.0, deadline - time.monotonic()))
+        for place, process in self._processes.items():
+            process.join(None if place == SCHEDULER else max(0.0, deadline - time.monotonic()))
             if process.exitcode is None:
                 process.kill()
                 process.join()
+        for end in self._alive:
+            os.close(end)
 
 
 @contextmanager
 def _metrics_folder(folder: Path) -> Iterator[None]:
-    """Name the folder of metrics to the processes, whose client of Prometheus reads it when it is imported."""
+    """Name the folder of metrics to the processes, whose client of Prometheus reads it with the first value."""
     os.environ[METRICS_VARIABLE] = str(folder)
     try:
         yield
@@ -211,10 +250,11 @@ def serve(
     workers: int = 2,
     read_url: str = "",
     stop: threading.Event | None = None,
+    schedules: Schedules | None = None,
 ) -> None:
     """Serve with several processes until interrupted, or until ``stop`` is set before they start.
 
-    Running uploads are finished first.
+    Running uploads and the running job are finished first.
     """
     state = app_state_for(engine, files, endpoint, limits, read_url)
     options = {name: getattr(state, name) for name in ("hosts", "any_address", "is_public", "root_path", "read_url")}
@@ -226,5 +266,5 @@ def serve(
         say("\n".join(startup_lines(state, endpoint, line.getsockname()[1])))
         log_to_stderr()
         work = Work(url, files, options, endpoint, connections, Shared(Path(folder), workers), limits)
-        Workers(work, line, workers).run(stop)
+        Workers(work, line, workers, schedules).run(stop)
     say("stopped")

@@ -1,6 +1,7 @@
 """Several processes of one service: limits and metrics are those of all, and whoever is killed is replaced."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -34,12 +35,6 @@ def children(number: int) -> list[int]:
     return found
 
 
-def command_of(number: int) -> bytes:
-    with suppress(OSError):
-        return Path(f"/proc/{number}/cmdline").read_bytes()
-    return b""
-
-
 class Served(NamedTuple):
     """A running service with several processes."""
 
@@ -47,13 +42,15 @@ class Served(NamedTuple):
     process: "subprocess.Popen[str]"
     log: list[str]
 
-    def fork_servers(self) -> list[int]:
-        """Return the number of the process from which those that answer are forked; the resource tracker is none."""
-        return [one for one in children(self.process.pid) if b"forkserver" in command_of(one)]
+    def schedulers(self) -> list[int]:
+        """Return the numbers of the processes that have run the schedules."""
+        started = [line for line in list(self.log) if '"scheduler started"' in line]
+        return [int(json.loads(line)["owner"].split(":")[1]) for line in started]
 
     def workers(self) -> list[int]:
-        """Return the numbers of the processes that answer."""
-        return [one for server in self.fork_servers() for one in children(server)]
+        """Return the numbers of the processes that answer, once the schedules run."""
+        schedulers = self.schedulers()
+        return [one for one in children(self.process.pid) if schedulers and one not in schedulers]
 
     def get(self, path: str, **params: str) -> httpx.Response:
         """Ask over a connection of its own, which any process may take; again if that was killed."""
@@ -193,18 +190,24 @@ def private_share(number: int) -> float:
     return int(kib["Private_Dirty"]) / int(kib["Anonymous"])
 
 
-def test_processes_share_memory_and_outlive_the_one_that_forks_them(engine):
+def test_processes_share_memory(engine):
     with serving(engine) as service:
-        before = wait_for(lambda: len(found := service.workers()) == 2 and found)
+        found = wait_for(lambda: len(found := service.workers()) == 2 and found)
         wait_for(lambda: service.get("/livez").is_success)
-        assert max(map(private_share, before)) < 0.6
-        (server,) = service.fork_servers()
-        os.kill(server, signal.SIGKILL)
-        wait_for(lambda: len(found := service.workers()) == 2 and not set(before) & set(found))
-        wait_for(lambda: not any(command_of(one) for one in before))
+        assert max(map(private_share, [*found, *service.schedulers()])) < 0.6
+
+
+def test_a_process_that_runs_the_schedules_and_ends_is_replaced(engine):
+    with serving(engine) as service:
+        (first,) = wait_for(service.schedulers)
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: len(service.schedulers()) == 2)
         assert service.get("/v1/runs").is_success
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(60) == 0
+    log = "".join(service.log)
+    assert log.count('"scheduler ended"') == log.count('"scheduler stopped"') == 1
+    assert '"worker ended"' not in log
 
 
 def test_a_slot_of_a_killed_process_is_free(tmp_path):
@@ -270,9 +273,3 @@ def test_each_process_answers_as_many_connections(engine):
                 return len(sockets) == 2 and max(sockets) - min(sockets) <= 1
 
         wait_for(is_even)  # once both have begun
-
-
-def test_the_parent_of_the_processes_loads_no_pages():
-    code = "import sys, profsvc.web.workers; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert not {"pandas", "scipy", "jinja2", "fastapi", "profsvc.web.app"} & set(found.stdout.split())

@@ -1,6 +1,8 @@
 """``serve``: the store over HTTP."""
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from types import ModuleType
 from typing import Annotated
 
@@ -67,14 +69,16 @@ def serve(
     engine = open_engine(context)
     place = service.Endpoint(host, port, root_path, tuple(allowed_host), tuple(trusted_proxy))
     files = open_files(engine)
-    schedules = (
-        nullcontext() if no_schedule else load_scheduler().running(engine, files, load_channels(), print_message)
-    )
-    with stop_on_signal() as stop, schedules:  # a signal to the service must not end the process while a job is running
+    schedules: Callable[[], AbstractContextManager[object]] = nullcontext
+    if not no_schedule:
+        schedules = partial(load_scheduler().running, engine, files, load_channels(), print_message)
+    with stop_on_signal() as stop:
         limits = service.Limits.from_settings()
         if workers > 1:
-            several.serve(engine, files, place, limits, print_message, workers, read_store(context), stop)
-        else:
+            given = None if no_schedule else schedules
+            several.serve(engine, files, place, limits, print_message, workers, read_store(context), stop, given)
+            return
+        with schedules():  # a signal to the service must not end the process while a job is running
             service.serve(engine, files, place, limits, print_message, read_store(context), stop)
 
 
