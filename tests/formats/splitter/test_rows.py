@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.formats.splitter import rows
+from profsvc.formats.splitter import build, rows
 from profsvc.formats.splitter.rows import CLOCK, INTEGER, NUMBERED, PLAIN, REAL, TEXT, WHOLE, Kind, split
-from tests.formats.splitter import oracle, sanitized
+from tests import sanitized
+from tests.formats.splitter import oracle
 
 compiled = pytest.mark.skipif(not rows.is_available(), reason="the splitter is not compiled here, or turned off")
 
@@ -145,7 +146,7 @@ def test_an_older_module_is_not_called(monkeypatch):
 
 
 def test_random_rows_under_sanitizers():
-    code, printed = sanitized.run(3.0, 1)
+    code, printed = sanitized.run(build.SOURCE, 3.0, 1)
     if code is None:
         pytest.skip(printed)
     assert code == 0, printed

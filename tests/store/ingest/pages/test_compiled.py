@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profsvc.formats.splitter import build
 from profsvc.store.ingest.pages import compiled
 from profsvc.store.ingest.writers import sqlite_pages
+from tests import sanitized
 
 Column = tuple[Any, Any]
 EDGES = sorted(
@@ -95,6 +97,13 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written_behind_a_buffer() -
     assert refusal(FIRST, 1, ((False, np.array([2**60]), None),) * 20, space, lasts) == "a record is too long"
     for wrong in ((0, 1, (column,)), (2**56, 1, (column,)), (FIRST, -1, (column,)), (FIRST, 1, (column,) * 65)):
         assert refusal(*wrong, space, lasts) == "too many columns or rows"
+
+
+def test_random_rows_under_sanitizers() -> None:
+    code, printed = sanitized.run(build.SOURCES[1], 3.0, 1)
+    if code is None:
+        pytest.skip(printed)
+    assert code == 0, printed
 
 
 def test_no_rows_are_no_pages() -> None:

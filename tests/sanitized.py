@@ -1,4 +1,4 @@
-"""Compiles the splitter with sanitizers and runs it on random blocks; ``--minutes`` says for how long."""
+"""Compiles the modules in C with sanitizers and asks them about random blocks; ``--minutes`` says for how long."""
 
 import argparse
 import os
@@ -8,18 +8,23 @@ import tempfile
 from pathlib import Path
 
 from profsvc.formats.splitter import build
+from tests.conftest import ROOT
 
 FLAGS = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+# Source -> what asks a module compiled of it, and compares its answers with those of plain Python.
+ASKED_BY = {
+    source: ROOT / "tests" / source.relative_to(ROOT / "profsvc").with_name("fuzz.py") for source in build.SOURCES
+}
 
 
-def run(seconds: float, seed: int) -> tuple[int | None, str]:
+def run(source: Path, seconds: float, seed: int) -> tuple[int | None, str]:
     """Return the exit code and what was printed; no exit code where the sanitizers cannot be used."""
     with tempfile.TemporaryDirectory() as folder:
-        module = Path(folder) / "_splitter.abi3.so"
-        if reason := build.compile_module(build.SOURCE, module, FLAGS):
+        module = Path(folder) / build.target_of(source).name
+        if reason := build.compile_module(source, module, FLAGS):
             return None, reason
         libraries = []
-        compiler = (build.command(build.SOURCE, module) or [""])[0]
+        compiler = (build.command(source, module) or [""])[0]
         for name in ("libasan.so", "libubsan.so"):
             found = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=False)
             if not Path(found.stdout.strip()).is_absolute():
@@ -33,20 +38,25 @@ def run(seconds: float, seed: int) -> tuple[int | None, str]:
             "PYTHONMALLOC": "malloc",
         }
         done = subprocess.run(
-            [sys.executable, "-S", str(Path(__file__).with_name("fuzz.py")), str(module), str(seconds), str(seed)],
+            [sys.executable, "-S", str(ASKED_BY[source]), str(module), str(seconds), str(seed)],
             env=os.environ | more, capture_output=True, text=True, check=False,
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.formats.splitter.sanitized", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0)
+    sources = {source.stem: source for source in build.SOURCES}
+    parser = argparse.ArgumentParser(prog="python -m tests.sanitized", description=__doc__)
+    parser.add_argument("module", choices=list(sources), nargs="?", help="one of the modules; all if left out")
+    parser.add_argument("--minutes", type=float, default=1.0, help="for each module")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    code, printed = run(options.minutes * 60, options.seed)
-    sys.stdout.write(printed + "\n")
-    return 2 if code is None else code
+    codes = []
+    for name in [options.module] if options.module else sources:
+        code, printed = run(sources[name], options.minutes * 60, options.seed)
+        sys.stdout.write(f"{name}: {printed}\n")
+        codes.append(2 if code is None else code)
+    return max(codes)
 
 
 if __name__ == "__main__":
