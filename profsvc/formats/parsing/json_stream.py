@@ -67,7 +67,7 @@ class Json:
         """Start before the first character of ``pieces``."""
         self.line = 1
         self._pieces = pieces
-        self._buffer = ""
+        self._buffer, self._last = "", "\n"
         self._place = 0
         self._ended = False
         self._decode = _DECODER.raw_decode
@@ -80,6 +80,7 @@ class Json:
             piece = next(self._pieces, None)
             self._ended = piece is None
             parts.append(piece or "")
+            self._last = parts[-1][-1:] or self._last
             size += len(parts[-1])
         self._buffer, self._place = "".join(parts), 0
 
@@ -167,6 +168,13 @@ class Json:
         """Skip ``size`` characters, which the caller has parsed, with so many line ends among them."""
         self.line += line_ends
         self._place += size
+
+    def lines(self) -> int:
+        """Read to the end of the text and return how many lines it has."""
+        line_ends, last = self.line - 1 + self._buffer.count("\n", self._place), self._last
+        for piece in self._pieces:
+            line_ends, last = line_ends + piece.count("\n"), piece[-1:] or last
+        return line_ends + (last != "\n")
 
     def members(self) -> Iterator[str]:
         """Yield the keys of the object that begins here; the caller reads each value."""

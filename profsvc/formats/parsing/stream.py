@@ -310,6 +310,13 @@ class Text:
             raise self._with_nul()
         yield from self._pieces()
 
+    def tail(self, size: int) -> str:
+        """Return the end of the text, of about ``size`` bytes."""
+        end = self._file.seek(0, io.SEEK_END)
+        place = max(self._start, end - size)
+        self._file.seek(place - (place - self._start) % 2)  # a character of UTF-16 has two bytes
+        return self._file.read(size + 1).decode(self.encoding.removesuffix("-sig"), "replace")
+
     def _pieces(self) -> Iterator[str]:
         self._file.seek(self._start)
         decoder = codecs.getincrementaldecoder(self.encoding)("replace")

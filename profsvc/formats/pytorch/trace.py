@@ -31,6 +31,8 @@ MAX_SECTIONS = 10_000
 _BASE_KEY = '"baseTimeNanoseconds"'
 _BASE = re.compile(rf"(?<!\\){_BASE_KEY}\s*:\s*(-?[0-9]{{1,19}})(?![0-9.eE])")
 _OVERLAP_CHARS = 200
+_EVENTS_KEY = '"traceEvents"'
+_TAIL_BYTES = 1 << 16
 _LIST = re.compile(r"\[\s*\{")
 _PHASE = re.compile(r'"ph"\s*:\s*"[A-Za-z]"')
 _RANGE = re.compile(r"__\w+__|[0-9]+|")
@@ -217,17 +219,22 @@ def _find_base(text: str) -> re.Match[str] | None:
     return _BASE.search(text) if _BASE_KEY in text else None
 
 
-def _survey(text: Text) -> tuple[int, int]:
-    """Return the clock base, which follows the events, and the number of lines."""
-    base, lines, tail, last = 0, 0, "", "\n"
+def _base_of(text: Text) -> int:
+    """Return the clock base, which stands before or after the events: whatever stands between them, only if needed."""
+    head = next(text.pieces(), "").partition(_EVENTS_KEY)[0]
+    if head.lstrip(" \t\r\n\ufeff").startswith("["):
+        return 0  # a bare list of events
+    match = _find_base(text.tail(_TAIL_BYTES)) or _find_base(head)
+    if match:
+        return int(match[1])
+    base, tail = 0, ""
     for piece in text.pieces():
         between = _find_base(tail + piece[:_OVERLAP_CHARS])
         match = between if between and between.start() < len(tail) else _find_base(piece)
         if match:
             base = int(match[1])
-        lines += piece.count("\n")
-        tail, last = piece[-_OVERLAP_CHARS:], piece[-1:] or last
-    return base, lines + (last != "\n")
+        tail = piece[-_OVERLAP_CHARS:]
+    return base
 
 
 class _BlockReader:
@@ -274,11 +281,11 @@ def _events(json: Json, file: _TraceReader) -> Iterator[tuple[int, object]]:
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:
-    """Read a trace; a first look over it finds the base of its clock, which stands at the end."""
+    """Read a trace; a first look at its ends finds the base of its clock, which may stand behind the events."""
     with Text(stream) as text:
-        base, lines = _survey(text)
+        base = _base_of(text)
         json, file = Json(text.pieces()), _TraceReader(base)
-        account, message = LineAccount(file.rows), ""
+        account, message, lines = LineAccount(file.rows), "", 0
         try:
             for first, values in _events(json, file):
                 if isinstance(values, ParsedEvents):
@@ -295,11 +302,12 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 if file.rows.full:
                     yield file.rows.batch()
         except TruncatedJsonError:
+            lines = json.lines()
             message = f"the file ends inside the trace, on line {lines}: what follows is lost"
             if lines:
                 first = min(json.line, lines)
                 account.span(REJECT, first, lines, Record(REJECT, first, 0, "", [], "the file ends inside the trace"))
-        account.finish(lines)
+        account.finish(lines or json.lines())
         facts = {"tool": file.tool, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
         if file.taken and file.since_1970:
             facts["clock"] = UTC
