@@ -4,16 +4,18 @@ Such a cell is null in its table, so that no sum, mean or criterion takes it in.
 the launch or of the file, named after table and column, with the text, the line and the reason.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc import specs
 from profsvc.tables import TABLES, Batch, Wide, as_frames, frame, frame_of, numbers_of
+from profsvc.tables.on_demand import pd
 
 
 def without_implausible_values(batch: Batch) -> tuple[Batch, list[str]]:

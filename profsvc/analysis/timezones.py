@@ -1,10 +1,11 @@
 """Clocks of logs: a file's own clock to UTC, where the user says its zone, and its offset from the true time."""
 
+from __future__ import annotations
+
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import pandas as pd
-
 from profsvc.errors import UsageError
+from profsvc.tables.on_demand import pd
 
 
 def time_zone(name: str) -> ZoneInfo:

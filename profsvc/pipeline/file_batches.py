@@ -1,10 +1,10 @@
 """Batches of one file as they are stored: clock in UTC, columns and positions as given, implausible values removed."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
-
-import pandas as pd
 
 from profsvc import formats
 from profsvc.analysis.plausibility import without_implausible_values
@@ -18,6 +18,7 @@ from profsvc.pipeline.import_result import ImportResult
 from profsvc.pipeline.reading_options import ReadOptions
 from profsvc.specs.files.formats import PHASE_MARKS
 from profsvc.tables import Batch, as_frames, frame_of
+from profsvc.tables.on_demand import pd
 
 
 def read_batches(stream: BinaryIO, how: ReadOptions, verdict: ImportResult) -> Iterator[Batch]:

@@ -14,6 +14,7 @@ from profsvc.errors import InputError, ServiceError, first_of
 from profsvc.formats.parsing.unpacked_copies import copies_in
 from profsvc.pipeline.import_result import ImportResult, Progress, result_from_store
 from profsvc.pipeline.kept_bytes import OpenUpload, open_arriving_or_kept, open_kept_bytes
+from profsvc.pipeline.malloc import MAX_FREE_BYTES, free_blocks
 from profsvc.pipeline.reading_options import DEFAULT_OPTIONS, ReadOptions
 from profsvc.specs.files.formats import MEMORY_TRACE
 
@@ -74,6 +75,8 @@ def ingest(
         except InputError as error:
             _note_refusal(engine, run, file_name, arrival.sha256, error)
             raise
+        if arrival.size > MAX_FREE_BYTES:
+            free_blocks()
         here = partial(open_arriving_or_kept, arrival, files)
         store.retry(engine, partial(_analyze_if_unfinished, engine, stored.run_id, here, power_later=power_later))
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
@@ -128,13 +131,13 @@ def _store(
     verdict: ImportResult,
 ) -> store.StoredUpload:
     """Read a file that is not in the store yet into it; its bytes are on the disk before its rows are committed."""
-    batches = pipeline.file_batches.read_batches(arrival.stream(), how, verdict)
-    first = pipeline.file_batches.with_given_device(
-        next(batches, tables.Batch()), run.device
-    )  # the reader is known, and the file is one of its kind
-    upload = store.UploadInfo(verdict.file_name, arrival.sha256, arrival.size, verdict.format)
     try:
         with store.storing_blob(files, arrival) as kept:
+            batches = pipeline.file_batches.read_batches(arrival.stream(), how, verdict)
+            first = pipeline.file_batches.with_given_device(
+                next(batches, tables.Batch()), run.device
+            )  # the reader is known, and the file is one of its kind
+            upload = store.UploadInfo(verdict.file_name, lambda: arrival.sha256, arrival.size, verdict.format)
             return store.write_upload(engine, upload, run, chain([first], batches, _run_after_batches(kept)))
     except ServiceError:
         store.discard_blob(engine, files, arrival.sha256)  # a disk that is full needs its space

@@ -5,7 +5,8 @@ service up to forty threads handle requests, so every arena would grow to the si
 file is read, each of its threads would keep its own blocks.
 
 By default it also returns large freed arrays to the system at once. A file is read in blocks, and the next block would
-then get pages that the system must clear first, which is a tenth of the processor time of a meter log.
+then get pages that the system must clear first, which is a tenth of the processor time of a meter log. Once a long
+file is stored, `free_blocks` returns them, before its analysis imports what takes memory as well.
 """
 
 import ctypes
@@ -34,3 +35,9 @@ def keep_blocks() -> None:
     """Reuse the memory of a block of a file for the next one; for a process that reads files one after another."""
     limit_arenas()
     _set((_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD), (_M_TRIM_THRESHOLD, MAX_FREE_BYTES))
+
+
+def free_blocks() -> None:
+    """Return the memory of the blocks of a file to the system."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,15 +1,18 @@
 """Tidy tables as whole columns, for long files: no frame is made unless somebody asks for one."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc.errors import DomainError
-from profsvc.tables.schemas import TABLES
+from profsvc.tables.on_demand import pd
+from profsvc.tables.schemas import DTYPES, TABLES
 
 Objects = npt.NDArray[np.object_]
 Codes = npt.NDArray[np.signedinteger]
@@ -23,7 +26,7 @@ class CodedTexts:
         self.codes, self.texts = codes, texts
 
     @classmethod
-    def from_meanings(cls, codes: Codes, meanings: Sequence[str | None]) -> "CodedTexts":
+    def from_meanings(cls, codes: Codes, meanings: Sequence[str | None]) -> CodedTexts:
         """Return a column whose codes stand for texts or for null.
 
         >>> column = CodedTexts.from_meanings(np.array([0, 1, 2]), ["a", None, "b"])
@@ -58,8 +61,35 @@ class CodedTexts:
         return distinct[self.codes]
 
 
+class Integers:
+    """A column of 64-bit integers: the values, and which rows are null; the value of a null is any."""
+
+    def __init__(self, values: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_]) -> None:
+        """Take the values and the mask as they are."""
+        self.values, self.missing = values, missing
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> Integers:
+        """Return some rows: a slice, their places, or a mask."""
+        return Integers(self.values[rows], self.missing[rows])
+
+    def tolist(self) -> list[int | None]:
+        """Return the integers of all rows, None for null.
+
+        >>> Integers(np.array([3, 0]), np.array([False, True])).tolist()
+        [3, None]
+        """
+        found: list[int | None] = self.values.tolist()
+        for row in np.flatnonzero(self.missing).tolist():
+            found[row] = None
+        return found
+
+
 ColumnData = Any
-"""Whole numbers as nullable array, numbers as array with NaN for null, and texts as `CodedTexts` or array."""
+"""Whole numbers as `Integers`, numbers as array with NaN for null, and texts as `CodedTexts` or array."""
 
 
 class ColumnTable:
@@ -79,9 +109,22 @@ class ColumnTable:
         self.is_checked = False
 
     @classmethod
-    def of_frame(cls, name: str, table: pd.DataFrame) -> "ColumnTable":
+    def of_frame(cls, name: str, table: pd.DataFrame) -> ColumnTable:
         """Return the columns of a tidy table, without copying them."""
         return cls(name, len(table), {str(column): table[column].array for column in table.columns})
+
+    @classmethod
+    def of_values(cls, name: str, rows: Mapping[str, Sequence[object]]) -> ColumnTable:
+        """Return a table of ``rows`` (column name to values, None for null); columns not given are null.
+
+        >>> ColumnTable.of_values("rejects", {"line": [3, 4], "lines": [1, 1], "text": ["1,2", None]})["text"].tolist()
+        ['1,2', None]
+        """
+        kinds = {column.name: column.kind for column in TABLES[name]}
+        if unknown := set(rows) - set(kinds):
+            raise DomainError(f"table {name!r} has no column {sorted(unknown)}; it has {list(kinds)}")
+        length = max((len(values) for values in rows.values()), default=0)
+        return cls(name, length, {column: _column_of(kinds[column], values) for column, values in rows.items()})
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -100,7 +143,9 @@ class ColumnTable:
         """The same table as a frame."""
         index = pd.RangeIndex(self.length)
         cells = {
-            name: pd.Series(np.asarray(column), index, dtype=object, copy=False) if is_text(column) else column
+            name: pd.Series(np.asarray(column), index, dtype=object, copy=False)
+            if is_text(column)
+            else as_extension_array(column)
             for name, column in self.columns.items()
         }
         return pd.DataFrame(cells, index, copy=False)
@@ -118,10 +163,10 @@ class ColumnTable:
         self.is_checked = True
 
 
-Table = pd.DataFrame | ColumnTable
+Table: TypeAlias = "pd.DataFrame | ColumnTable"
 
 
-class _Frames(Mapping[str, pd.DataFrame]):
+class _Frames(Mapping[str, "pd.DataFrame"]):
     """Tables by name, as frames that are made when they are asked for."""
 
     def __init__(self, given: Mapping[str, Table]) -> None:
@@ -166,29 +211,69 @@ class IntegerArrays(NamedTuple):
 
 def integer_arrays(column: Any) -> IntegerArrays:
     """Return the arrays of a nullable integer column, without copying them."""
+    found = as_integers(column)
+    assert found is not None, f"{type(column)} is no column of integers"
+    return IntegerArrays(found.values, found.missing)
+
+
+def as_integers(column: Any) -> Integers | None:
+    """Return a nullable integer column, of a frame or not, without copying it; None for any other."""
+    if isinstance(column, Integers):
+        return column
+    if not is_of_frame(column):
+        return None
     array: Any = column.array if isinstance(column, pd.Series) else column
-    return IntegerArrays(array._data, array._mask)
+    is_whole = isinstance(array, pd.arrays.IntegerArray)
+    return Integers(array._data, array._mask) if is_whole else None
+
+
+def _column_of(kind: str, values: Sequence[Any]) -> ColumnData:
+    """Return a column of a kind from single values."""
+    kinds = set(map(type, values))
+    if kind == "text":
+        return np.array([*values, None], object)[:-1]  # so that numpy looks into none of them
+    if kind == "float" and kinds <= {float, int, NoneType}:
+        return np.array(values, np.float64)
+    if kind == "int" and kinds <= {int, NoneType}:
+        return Integers(
+            np.array([0 if value is None else value for value in values], np.int64),
+            np.array([value is None for value in values], np.bool_),
+        )
+    return full_column(kind, len(values), pd.Series(values, dtype=DTYPES[kind]).array)
+
+
+def as_extension_array(column: ColumnData) -> Any:
+    """Return a column as a frame has it."""
+    return pd.arrays.IntegerArray(column.values, column.missing) if isinstance(column, Integers) else column
+
+
+def is_of_frame(column: Any) -> bool:
+    """Tell whether a column is one of pandas, which is imported then."""
+    return type(column).__module__.partition(".")[0] == "pandas"
 
 
 def nulls(column: ColumnData) -> npt.NDArray[np.bool_]:
     """Return which rows of a column are null."""
     if isinstance(column, CodedTexts):
         return np.asarray(column.codes < 0)
-    if isinstance(column, pd.arrays.IntegerArray):
-        return integer_arrays(column).missing
-    return np.asarray(pd.isna(column))
+    if (integers := as_integers(column)) is not None:
+        return integers.missing
+    if isinstance(column, np.ndarray) and column.dtype.kind == "O":
+        nothing: Any = None
+        return np.asarray((column == nothing) | (column != column), np.bool_)
+    return np.asarray(np.isnan(column) if isinstance(column, np.ndarray) else pd.isna(column))
 
 
-def numbers_of(column: "ColumnData | pd.Series[Any]") -> npt.NDArray[np.float64]:
+def numbers_of(column: ColumnData | pd.Series[Any]) -> npt.NDArray[np.float64]:
     """Return a column of numbers with NaN for null."""
-    array = column.array if isinstance(column, pd.Series) else column
-    if isinstance(array, pd.arrays.IntegerArray):
-        return array.to_numpy(np.float64, na_value=np.nan)
-    return np.asarray(array, np.float64)
+    if (integers := as_integers(column)) is not None:
+        found = integers.values.astype(np.float64)
+        return np.where(integers.missing, np.nan, found) if integers.missing.any() else found
+    return np.asarray(column, np.float64)
 
 
 _KINDS = {
-    "int": lambda column: isinstance(column, pd.arrays.IntegerArray) and column.dtype.itemsize == 8,
+    "int": lambda column: isinstance(column, Integers) and column.values.dtype == np.int64,
     "float": lambda column: isinstance(column, np.ndarray) and column.dtype == np.float64,
     "text": is_text,
 }
@@ -196,14 +281,14 @@ _KINDS = {
 
 def full_column(kind: str, length: int, given: Any) -> ColumnData:
     """Return a column of a kind: a given array of ``length`` values, or one value or null for all rows."""
-    if isinstance(given, pd.arrays.NumpyExtensionArray):
-        given = given.to_numpy()
+    if is_of_frame(given):
+        given = as_integers(given) or np.asarray(given)
     if kind == "int":
-        if isinstance(given, pd.arrays.IntegerArray):
+        if isinstance(given, Integers):
             return given
         if isinstance(given, np.ndarray):
-            return pd.arrays.IntegerArray(given, np.zeros(length, np.bool_))
-        return pd.arrays.IntegerArray(np.full(length, given or 0, np.int64), np.full(length, given is None))
+            return Integers(given, np.zeros(length, np.bool_))
+        return Integers(np.full(length, given or 0, np.int64), np.full(length, given is None))
     if isinstance(given, np.ndarray | CodedTexts):
         return given
     if kind == "text":

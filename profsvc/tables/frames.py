@@ -1,5 +1,7 @@
 """Tidy tables as frames, the batches that hold them, and the check that a table is tidy."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,13 +10,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc.errors import DomainError
-from profsvc.tables.column_tables import ColumnTable, Table, as_given, full_column
+from profsvc.tables.column_tables import ColumnTable, Table, as_extension_array, as_given, full_column
+from profsvc.tables.on_demand import pd
 from profsvc.tables.schemas import DTYPES, TABLES
 
-T = TypeVar("T", pd.DataFrame, ColumnTable, Table)
+T = TypeVar("T", "pd.DataFrame", "ColumnTable", "Table")
 _CHECKED_AS = "_checked_as"
 """The attribute of a frame that was found to be a tidy table, with its name."""
 
@@ -121,7 +123,7 @@ def _given(kind: str, index: pd.RangeIndex, values: list[object]) -> Any:
     if len(values) in (0, length) and kinds <= {NoneType}:
         if kind == "text":
             return pd.Series(np.full(length, None, object), index, dtype=object, copy=False)
-        return full_column(kind, length, None)
+        return as_extension_array(full_column(kind, length, None))
     if kind == "float" and len(values) == length and kinds <= {float, NoneType}:
         return np.array(values, np.float64)
     if kind == "int" and len(values) == length and kinds == {int}:

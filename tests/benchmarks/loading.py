@@ -40,14 +40,18 @@ from profsvc import formats, pipeline, store
 from profsvc.pipeline import ingestion
 from profsvc.pipeline.malloc import keep_blocks
 keep_blocks()
-formats.READERS, store.write_upload, pipeline.file_batches, pipeline.analysis  # what is imported when it is used
+formats.READERS, store.write_upload, pipeline.file_batches  # what is imported when it is used
 engine = store.open_store(target)
 files = store.blob_store_of(engine, os.path.dirname(path))
-analyze = pipeline.analysis.analyze
+analyze = ingestion._analyze_if_unfinished
 def noting(*given, **named):
-    print("committed", time.perf_counter() - begin)  # the analysis follows
+    global begin
+    print("committed", time.perf_counter() - begin)  # the analysis follows, which needs frames
+    paused = time.perf_counter()
+    pipeline.analysis
+    begin += time.perf_counter() - paused
     return analyze(*given, **named)
-pipeline.analysis.analyze = noting
+ingestion._analyze_if_unfinished = noting
 begin = time.perf_counter()
 with open(path, "rb") as stream:
     verdict = ingestion.ingest(engine, stream, os.path.basename(path), store.RunInfo(name="bench"), files=files)

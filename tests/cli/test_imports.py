@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from profsvc.formats.splitter import rows as splitter
+from tests.benchmarks.reading import gpu_trace, write
+
 ROOT = Path(__file__).parents[2]
 FRAMES = {"pandas", "pyarrow", "scipy", "matplotlib"}
 HEAVY = FRAMES | {"numpy", "sqlalchemy", "alembic", "rich", "httpx", "fastapi", "apscheduler", "pydantic"}
@@ -102,3 +105,27 @@ def test_bytes_that_are_known_are_neither_read_nor_analysed(demo, tmp_path: Path
     modules, said = modules_of(["upload", "--project", "demo", "--run", "another", file], str(own))
     assert "already stored" not in said
     assert "pandas" in modules
+
+
+STORED = """
+import sys
+from profsvc import store
+from profsvc.pipeline import ingestion
+ingestion._analyze_if_unfinished = lambda *given, **named: None  # which makes frames
+with open(sys.argv[1], "rb") as stream:
+    stored = ingestion.ingest(store.open_store(sys.argv[2]), stream, "trace.csv", store.RunInfo())
+print(stored.lines_stored, *sorted({"pandas", "pyarrow", "scipy", "matplotlib"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.skipif(not splitter.is_available(), reason="Arrow reads long files where the compiled splitter is missing")
+def test_a_long_trace_is_stored_without_frames(tmp_path: Path) -> None:
+    write(tmp_path / "trace.csv", gpu_trace(30_000))
+    done = subprocess.run(
+        [sys.executable, "-c", STORED, str(tmp_path / "trace.csv"), str(tmp_path / "store.sqlite")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.split(), done.returncode) == (["30000"], 0), done.stderr

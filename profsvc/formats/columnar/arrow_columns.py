@@ -1,13 +1,15 @@
 """Columns of tidy tables: nullable integers, and Arrow's decimals as integers."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from profsvc.formats.columnar.line_blocks import require_plain
 from profsvc.formats.parsing.timestamps import Flags, Int64s
+from profsvc.tables.column_tables import Integers
+from profsvc.tables.on_demand import pa
 
 
 class NullableInts(NamedTuple):
@@ -16,9 +18,9 @@ class NullableInts(NamedTuple):
     values: Int64s
     known: Flags
 
-    def array(self) -> pd.arrays.IntegerArray:
+    def array(self) -> Integers:
         """Return the column of a tidy table."""
-        return pd.arrays.IntegerArray(self.values, ~self.known)
+        return Integers(self.values, ~self.known)
 
 
 def first_present(first: NullableInts, second: NullableInts) -> NullableInts:

@@ -1,14 +1,15 @@
 """The cells of a column as distinct texts and codes, computed on first use."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
 
 from profsvc.formats.parsing.timestamps import Int64s
+from profsvc.tables.on_demand import pa, pd
 
 
 class BlockLines:
@@ -45,7 +46,7 @@ class RawCells:
         at = row if self._where is None else int(self._where[row])
         return self._lines.line(at, self._rows).split(self._separator)[self._place]
 
-    def part(self, rows: Int64s) -> "RawCells":
+    def part(self, rows: Int64s) -> RawCells:
         """Return the cells of some rows."""
         where = rows if self._where is None else self._where[rows]
         return RawCells(self._lines, self._place, self._separator, self._rows, where)
@@ -59,7 +60,7 @@ class CategoryColumn:
 
     def __init__(
         self,
-        cells: "Sequence[str] | pa.StringArray | RawCells",
+        cells: Sequence[str] | pa.StringArray | RawCells,
         numbers: npt.NDArray[np.float64] | None = None,
         coded: tuple[Int64s, list[str]] | None = None,
     ) -> None:
@@ -104,7 +105,7 @@ class CategoryColumn:
         """The distinct texts, in order of first occurrence."""
         return self._coded[1]
 
-    def part(self, rows: Int64s) -> "CategoryColumn":
+    def part(self, rows: Int64s) -> CategoryColumn:
         """Return the cells of some rows."""
         numbers = None if self.numbers is None else self.numbers[rows]
         coded = None if self._known is None else (self._known[0][rows], self._known[1])

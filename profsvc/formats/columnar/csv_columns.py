@@ -3,23 +3,23 @@
 An irregular block raises `IrregularBlockError` or `pa.ArrowInvalid`; it is then read line by line.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute
-import pyarrow.csv
 
 from profsvc.formats.columnar.line_blocks import Block, Letters, letters_of, require_plain
 from profsvc.formats.parsing.timestamps import Flags, Int64s
+from profsvc.tables.column_tables import Integers
+from profsvc.tables.on_demand import pa, pd
 
 Codes = npt.NDArray[np.signedinteger]
 Objects = npt.NDArray[np.object_]
-INTEGER, REAL, TEXT = pa.int64(), pa.float64(), pa.string()
-CATEGORY = pa.dictionary(pa.int32(), TEXT)
+INTEGER, REAL, TEXT, CATEGORY = "int64", "double", "string", "category"
+"""Types of columns: Arrow's names of them, and texts that repeat."""
 
 MAX_CATEGORIES = 1 << 24
 _ZERO, _LETTER_X, _LINE_FEED, _RETURN, _SPACE, _TAB = b"0x\n\r \t"
@@ -45,16 +45,16 @@ def _rows_of(letters: Letters) -> int:
 
 
 def split_columns(
-    block: Block, names: Sequence[str], types: Mapping[str, pa.DataType], decimal: str = ".", separator: str = ","
+    block: Block, names: Sequence[str], types: Mapping[str, str], decimal: str = ".", separator: str = ","
 ) -> pa.RecordBatch:
     """Return the columns in ``types`` of a block of complete rows with the columns ``names``."""
     rows = _rows_of(np.frombuffer(block, np.uint8))
-    table = pyarrow.csv.read_csv(
+    table = pa.csv.read_csv(
         pa.py_buffer(block),
-        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-        pyarrow.csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
-        pyarrow.csv.ConvertOptions(
-            column_types=types,
+        pa.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+        pa.csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
+        pa.csv.ConvertOptions(
+            column_types={name: _type_named(kind) for name, kind in types.items()},
             include_columns=list(types),
             null_values=[""],
             decimal_point=decimal,
@@ -65,6 +65,10 @@ def split_columns(
     # A quoted cell may hold a line end.
     require_plain(table.num_rows == rows)
     return table.to_batches()[0]
+
+
+def _type_named(name: str) -> pa.DataType:
+    return pa.dictionary(pa.int32(), pa.string()) if name == CATEGORY else pa.type_for_alias(name)
 
 
 class CellTexts(NamedTuple):
@@ -80,7 +84,7 @@ class NumberColumn(NamedTuple):
     values: Any
     known: Flags
 
-    def at(self, where: Int64s | None) -> "NumberColumn":
+    def at(self, where: Int64s | None) -> NumberColumn:
         """Return the values of some rows."""
         return self if where is None else NumberColumn(self.values.take(where), self.known.take(where))
 
@@ -103,7 +107,7 @@ class DecimalColumn(NamedTuple):
     decimals: Int64s
     known: Flags
 
-    def at(self, where: Int64s | None) -> "DecimalColumn":
+    def at(self, where: Int64s | None) -> DecimalColumn:
         """Return the values of some rows."""
         if where is None:
             return self
@@ -117,7 +121,7 @@ def decimal_column(texts: pa.StringArray, sign: str) -> DecimalColumn:
     DecimalColumn(digits=array([1250,    0,    3]), decimals=array([2, 0, 0]), known=array([ True, False,  True]))
     """
     rows = len(texts)
-    sizes = pyarrow.compute.binary_length(texts).to_numpy()
+    sizes = pa.compute.binary_length(texts).to_numpy()
     some = np.flatnonzero(sizes)
     digits, places = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     if len(some):
@@ -127,11 +131,11 @@ def decimal_column(texts: pa.StringArray, sign: str) -> DecimalColumn:
         require_plain(bool((letters[other] == ord(sign)).all()))
         bare = some_texts
         if len(other):
-            found = pyarrow.compute.find_substring(some_texts, sign).to_numpy()
+            found = pa.compute.find_substring(some_texts, sign).to_numpy()
             places[some] = np.where(found < 0, 0, sizes[some] - 1 - found)
             # A second decimal mark stays, so the cast fails.
-            bare = pyarrow.compute.replace_substring(some_texts, sign, "", max_replacements=1)
-        digits[some] = pyarrow.compute.cast(bare, INTEGER).to_numpy()
+            bare = pa.compute.replace_substring(some_texts, sign, "", max_replacements=1)
+        digits[some] = pa.compute.cast(bare, INTEGER).to_numpy()
     return DecimalColumn(digits, places, sizes > 0)
 
 
@@ -168,7 +172,7 @@ def object_column(distinct: Sequence[object], codes: Codes) -> Objects:
     return array[codes]
 
 
-def coded_ints(distinct: Sequence[int | None], codes: Codes) -> pd.arrays.IntegerArray:
+def coded_ints(distinct: Sequence[int | None], codes: Codes) -> Integers:
     """Return a column of integers or null from distinct ones and codes.
 
     >>> coded_ints([7, None], np.array([1, 0])).tolist()
@@ -176,7 +180,7 @@ def coded_ints(distinct: Sequence[int | None], codes: Codes) -> pd.arrays.Intege
     """
     values = np.array([number or 0 for number in distinct], np.int64)
     missing = np.array([number is None for number in distinct], np.bool_)
-    return pd.arrays.IntegerArray(values.take(codes), missing.take(codes))
+    return Integers(values.take(codes), missing.take(codes))
 
 
 def used_codes(codes: Codes) -> list[int]:

@@ -4,19 +4,21 @@ A reader tries to read a block column by column. If that fails, it halves the bl
 one by one, so an irregular line costs no more than the lines around it.
 """
 
+from __future__ import annotations
+
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute
 
 from profsvc.formats.parsing.timestamps import Int64s
+from profsvc.tables.on_demand import pa
 
 BLOCK_BYTES = 3 << 20
 SMALL_BLOCK_BYTES = 1 << 16
@@ -66,7 +68,7 @@ class ParsedBlock(NamedTuple):
 
 def parse_ahead(
     blocks: Iterator[B], plan_of: Callable[[], Any], parse: Callable[[B, Any], T | None]
-) -> Iterator[ParsedBlock]:
+) -> Generator[ParsedBlock, None, None]:
     """Yield the blocks in order, while threads read and parse the following blocks as if the table continued.
 
     The plan of a block is computed before the previous blocks are stored, so it may be outdated. A block without a plan
@@ -140,13 +142,15 @@ def read_blocks(
                 break
         return end
 
-    for block, plan, part in parse_ahead(blocks, plan_of, parse):
-        tried = plan is not None and plan == plan_of()
-        taken = tried and part is not None and (yield from take_part(part))
-        del part  # otherwise its memory is held until the next block is parsed
-        if not taken:
-            yield from pieces(bytes(block), tried)
-        del block
+    # Its threads end here where a line is refused: in the collection of garbage they might wait for each other.
+    with closing(parse_ahead(blocks, plan_of, parse)) as ahead:
+        for block, plan, part in ahead:
+            tried = plan is not None and plan == plan_of()
+            taken = tried and part is not None and (yield from take_part(part))
+            del part  # otherwise its memory is held until the next block is parsed
+            if not taken:
+                yield from pieces(bytes(block), tried)
+            del block
 
 
 def read_adaptive_blocks(
@@ -185,10 +189,11 @@ class _ParsedOnce:
         self._last = ParsedBlock(b"", None, None)
 
     def __iter__(self) -> Iterator[bytes]:
-        for last in self._blocks:
-            self._last = last
-            yield last.block
-            del last
+        with closing(self._blocks):
+            for last in self._blocks:
+                self._last = last
+                yield last.block
+                del last
 
     def part(self, block: bytes, plan: Any) -> Any | None:
         """Return the parsed part of a block or of a piece of it."""

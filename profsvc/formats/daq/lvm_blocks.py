@@ -3,13 +3,13 @@
 A block with anything else, such as a comment or a header, is parsed line by line.
 """
 
+from __future__ import annotations
+
 from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.csv
 
 from profsvc.formats.columnar import split_table
 from profsvc.formats.columnar.arrow_columns import split_decimals
@@ -17,6 +17,7 @@ from profsvc.formats.columnar.line_blocks import Block, IrregularBlockError, req
 from profsvc.formats.daq.lvm_lines import BlockPlan, Segment
 from profsvc.formats.parsing.timestamps import FRACTION_DIGITS, MAX_NS, Int64s
 from profsvc.formats.splitter import rows as splitter
+from profsvc.tables.on_demand import pa
 
 
 class LvmBlock(NamedTuple):
@@ -78,11 +79,11 @@ def _arrow_part(block: bytes, segment: Segment, sign: str, decimal: str, width: 
     types = dict.fromkeys(names, pa.string())
     types |= {names[place]: pa.decimal128(38, FRACTION_DIGITS) for place in x_places}
     types |= {names[place]: pa.float64() for place in y_places}
-    batch = pyarrow.csv.read_csv(
+    batch = pa.csv.read_csv(
         pa.py_buffer(block),
-        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-        pyarrow.csv.ParseOptions(delimiter=sign, quote_char=False, ignore_empty_lines=False),
-        pyarrow.csv.ConvertOptions(column_types=types, null_values=[], decimal_point=decimal, check_utf8=False),
+        pa.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+        pa.csv.ParseOptions(delimiter=sign, quote_char=False, ignore_empty_lines=False),
+        pa.csv.ConvertOptions(column_types=types, null_values=[], decimal_point=decimal, check_utf8=False),
         pa.system_memory_pool(),
     ).to_batches()[0]
     for place in set(range(width)) - {*x_places, *y_places}:

@@ -1,14 +1,13 @@
 """Reader of memory traces: the memory references of each warp of a kernel, as CSV or Parquet."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
 
 from profsvc.errors import BrokenInputError, wrong_cell_count
 from profsvc.formats.columnar.line_blocks import (
@@ -41,6 +40,7 @@ from profsvc.formats.parsing.stream import Text, ends_inside, peek
 from profsvc.formulas.memory_hierarchy import Trace
 from profsvc.specs.files.formats import MEMORY_TRACE
 from profsvc.tables import Batch
+from profsvc.tables.on_demand import pa
 
 NAME = MEMORY_TRACE
 
@@ -96,11 +96,11 @@ class _Parser:
         # Arrow accepts 0x1F in every column of numbers, but only addresses may be hexadecimal.
         text = set(self.header) if b"0x" in piece or b"0X" in piece else {"site", "address", "kind"}
         types = {name: pa.string() if name in text else pa.int64() for name in self.header}
-        table = csv.read_csv(
+        table = pa.csv.read_csv(
             pa.BufferReader(piece),
-            csv.ReadOptions(column_names=self.header, use_threads=False, block_size=len(piece) + 1),
-            csv.ParseOptions(quote_char=False, newlines_in_values=False, ignore_empty_lines=False),
-            csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
+            pa.csv.ReadOptions(column_names=self.header, use_threads=False, block_size=len(piece) + 1),
+            pa.csv.ParseOptions(quote_char=False, newlines_in_values=False, ignore_empty_lines=False),
+            pa.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
         )
         lines = piece.count(b"\n")
         require_plain(table.num_rows == lines)
@@ -111,7 +111,7 @@ class _Parser:
                 columns[name] = _codes(column, lambda kind: KINDS.get(kind.lower(), -1))
                 require_plain(bool((columns[name] >= 0).all()))
             elif name == "site":
-                require_plain(not pc.any(pc.equal(pc.utf8_trim_whitespace(column), "")).as_py())
+                require_plain(not pa.compute.any(pa.compute.equal(pa.compute.utf8_trim_whitespace(column), "")).as_py())
                 columns[name] = _codes(column, lambda site: self.sites[site.strip()])
             else:
                 columns[name] = _addresses(column) if name == "address" else _decimal_numbers(column)
@@ -190,7 +190,7 @@ def _decimal_numbers(column: pa.Array) -> npt.NDArray[np.int64]:
     if pa.types.is_string(column.type):
         letters = letters_of(column)[0]
         require_plain(not bool(((letters | 0x20) == ord("x")).any()))
-        column = pc.cast(column, pa.int64())
+        column = pa.compute.cast(column, pa.int64())
     numbers: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
     return numbers
 
@@ -198,7 +198,7 @@ def _decimal_numbers(column: pa.Array) -> npt.NDArray[np.int64]:
 def _addresses(column: pa.StringArray) -> npt.NDArray[np.int64]:
     """Return addresses, either all decimal or all hexadecimal with 0x."""
     if not len(column) or not str(column[0]).lower().startswith("0x"):
-        decimal: npt.NDArray[np.int64] = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
+        decimal: npt.NDArray[np.int64] = pa.compute.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
         return decimal
     letters, starts, ends = letters_of(column)
     digits = ends - starts - 2

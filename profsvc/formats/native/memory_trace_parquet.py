@@ -1,13 +1,13 @@
 """Memory traces as Parquet files, read in batches of rows; invalid rows are rejected."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.native.memory_references import KINDS, Sites, check_columns, out_of_range, range_of, trace_of
@@ -16,6 +16,7 @@ from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS
 from profsvc.formulas.memory_hierarchy import Trace
 from profsvc.tables import Batch
+from profsvc.tables.on_demand import pa
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -66,7 +67,7 @@ def read(stream: BinaryIO, sites: Sites) -> Iterator[tuple[Trace | None, Batch]]
         yield None, Batch(facts=facts)
 
 
-def _check_row_groups(source: "ParquetFile") -> None:
+def _check_row_groups(source: ParquetFile) -> None:
     """Refuse large row groups: a column of a row group is held in memory as a whole."""
     whole = source.metadata
     for group in range(whole.num_row_groups):
@@ -111,7 +112,7 @@ def _column(name: str, column: pa.Array, sites: Sites, bad: dict[int, str]) -> n
         return _text_numbers(name, column.cast(pa.string()), sites, bad)
     wide = column.fill_null(0) if column.null_count else column
     if pa.types.is_uint64(wide.type):
-        wide = pc.min_element_wise(wide, pa.scalar(2**63 - 1, pa.uint64()))
+        wide = pa.compute.min_element_wise(wide, pa.scalar(2**63 - 1, pa.uint64()))
     values: npt.NDArray[Any] = wide.cast(pa.int64()).to_numpy(zero_copy_only=False)
     wrong = (values < 0) | (values > 2) if name == "kind" else out_of_range(name, values)
     for row in np.flatnonzero(wrong):

@@ -1,11 +1,12 @@
 """Reader of the details page of Nsight Compute: one row per metric or rule, many rows per launch."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Generator, Iterator, Sequence
 from typing import BinaryIO
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.formats.columnar.line_blocks import read_blocks
@@ -26,6 +27,7 @@ from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW,
 from profsvc.formats.parsing.stream import Text
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.tables import Batch, Wide, WideColumns, frame
+from profsvc.tables.on_demand import pd
 
 NAME = "ncu-details"
 

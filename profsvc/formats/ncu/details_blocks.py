@@ -5,6 +5,8 @@ metrics of the previous one. `parse` returns None for any other block, which is 
 a launch ends.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -12,14 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute
 
 from profsvc.errors import counted
 from profsvc.formats.columnar.line_blocks import Block, Floats, IrregularBlockError, Letters, require_plain
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.csv_lines import IDENTITY_COLUMNS
 from profsvc.formats.parsing.timestamps import Int64s
+from profsvc.tables.on_demand import pa
 
 QUOTE, COMMA, RETURN, LINE_FEED = b'",\r\n'
 WORD = 8
@@ -139,7 +140,7 @@ class _Cells(NamedTuple):
 
 def take_texts(texts: pa.StringArray, places: npt.NDArray[np.integer]) -> pa.StringArray:
     """Return some texts, in memory of the system pool, which is freed at once."""
-    return pyarrow.compute.take(texts, pa.array(places), memory_pool=pa.system_memory_pool())
+    return pa.compute.take(texts, pa.array(places), memory_pool=pa.system_memory_pool())
 
 
 def whole_launches(blocks: Iterator[Block], most: int) -> Iterator[Block]:
@@ -227,7 +228,7 @@ def _parse_cells(cells: _Cells, plan: ColumnPlan) -> ParsedRows:
     launch = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=rows))
     pool = pa.system_memory_pool()
     texts = cells.texts(cells.firsts + plan.named, cells.firsts + plan.unit)
-    coded = pyarrow.compute.dictionary_encode(texts, memory_pool=pool)
+    coded = pa.compute.dictionary_encode(texts, memory_pool=pool)
     named = [tuple(text.split('","')) for text in coded.dictionary.to_pylist()]
     code = coded.indices.to_numpy().astype(np.int64)
     names, name = _with_occurrence(named, code, launch)
@@ -278,9 +279,9 @@ def _plain_numbers(texts: pa.StringArray) -> Floats:
     odd = np.diff(offsets) == 0
     odd[np.searchsorted(offsets, np.flatnonzero(~_PLAIN_NUMBER_CHARS[letters]), "right") - 1] = True
     pool = pa.system_memory_pool()
-    plain = pyarrow.compute.if_else(pa.array(~odd), texts, "0", memory_pool=pool) if odd.any() else texts
+    plain = pa.compute.if_else(pa.array(~odd), texts, "0", memory_pool=pool) if odd.any() else texts
     try:
-        values = pyarrow.compute.cast(plain, pa.float64(), memory_pool=pool).to_numpy()
+        values = pa.compute.cast(plain, pa.float64(), memory_pool=pool).to_numpy()
     except pa.ArrowInvalid:
         return np.full(len(texts), np.nan)
     return np.where(odd | ~np.isfinite(values), np.nan, values)

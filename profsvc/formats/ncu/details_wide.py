@@ -4,12 +4,13 @@ A column is a section, a metric and a unit: if the tool scales units to values, 
 Columns are numbered in the order of their first occurrence, so consecutive blocks share them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from profsvc.formats.columnar.line_blocks import Floats, Letters
 from profsvc.formats.ncu import launches as ncu_launches
@@ -17,6 +18,7 @@ from profsvc.formats.ncu.details_blocks import ParsedRows, take_texts
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, Numbers
 from profsvc.formats.parsing.timestamps import Flags, Int64s
 from profsvc.tables import Wide, WideColumns
+from profsvc.tables.on_demand import pa
 
 RowNames = Callable[[tuple[str, ...]], tuple[str | None, str, str]]
 """Returns section, metric and unit of the cells that name a row; the metric of a rule is empty."""

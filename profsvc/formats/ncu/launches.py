@@ -1,12 +1,13 @@
 """Launches, values with units, and line counts, for all readers of Nsight Compute exports."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.formats.parsing.ledger import Ledger, whole_number
@@ -14,6 +15,7 @@ from profsvc.formats.parsing.numbers import NOT_NUMBERS, NumberFormat, Numbers
 from profsvc.formats.parsing.stream import Text
 from profsvc.specs import units
 from profsvc.tables import Batch, frame
+from profsvc.tables.on_demand import pd
 
 T = TypeVar("T")
 TOOL = "Nsight Compute"

@@ -1,12 +1,13 @@
 """Reader of the raw page of Nsight Compute: one column per metric, a row of units, one row per launch."""
 
+from __future__ import annotations
+
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import BinaryIO
 
 import numpy as np
-import pandas as pd
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.line_blocks import Floats, Letters, read_blocks
@@ -17,6 +18,7 @@ from profsvc.formats.parsing.numbers import NOT_NUMBERS, Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, UNITS, Record
 from profsvc.formats.parsing.stream import Text
 from profsvc.tables import Batch, Wide, WideColumns
+from profsvc.tables.on_demand import pd
 
 MAX_BATCH_CELLS = 1 << 17
 # Smaller than the blocks of traces, because the arrays of so many cells are several times as large. The first block
@@ -61,7 +63,7 @@ class RawLayout:
         )
         self.lists = np.array([metric in ncu_launches.LIST_METRICS for metric in self.columns.metrics], np.bool_)
 
-    def after(self, record: Record, scales: ncu_launches.UnitScales) -> "RawLayout":
+    def after(self, record: Record, scales: ncu_launches.UnitScales) -> RawLayout:
         """Return the layout after ``record``."""
         if record.kind == HEADER:
             return RawLayout(record.cells)

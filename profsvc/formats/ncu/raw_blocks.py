@@ -5,6 +5,8 @@ Blocks are ten times faster than lines and give the same values. Cells that are 
 caller. `parse` returns None for any other block, which is then read line by line.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,12 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute
 
 from profsvc.formats.columnar.line_blocks import Block, Floats, IrregularBlockError, Letters, require_plain
 from profsvc.formats.parsing.numbers import NumberFormat
 from profsvc.formats.parsing.timestamps import Flags
+from profsvc.tables.on_demand import pa
 
 PIECE_BYTES = 1 << 18
 Bounds = npt.NDArray[np.int32]
@@ -200,7 +201,7 @@ def _floats(letters: Letters, offsets: Bounds, wanted: Flags) -> Floats:
     # Arrow texts have no gaps: every second text is what lies between two cells, marked as null.
     bits = pa.py_buffer(_SPREAD[np.packbits(wanted, bitorder="little")])
     texts = pa.StringArray.from_buffers(2 * wanted.size, pa.py_buffer(offsets), pa.py_buffer(letters), bits)
-    read = pyarrow.compute.cast(texts, pa.float64(), memory_pool=pa.system_memory_pool())
+    read = pa.compute.cast(texts, pa.float64(), memory_pool=pa.system_memory_pool())
     values = np.frombuffer(read.buffers()[1], np.float64)[: 2 * wanted.size : 2].reshape(wanted.shape)
     found = np.where(wanted, values, np.nan)
     require_plain(np.count_nonzero(np.isfinite(found)) == np.count_nonzero(wanted))

@@ -1,17 +1,18 @@
 """Rows of the instructions of a report: those of a source page, for launches whose numbers are known."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import pandas as pd
-
 from profsvc.formats.ncu.source import MAX_INSTRUCTIONS
 from profsvc.formats.ncu.source_rows import SourceRows, opcode_of, stored_text
 from profsvc.formats.parsing.json_stream import storable_text
 from profsvc.specs.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
+from profsvc.tables.on_demand import pd
 
 MAX_INT = 1 << 63
 MAX_BATCH_ROWS = 5000
@@ -49,7 +50,7 @@ class _Values:
     stalls: Counter[tuple[str, str]] = field(default_factory=Counter)
     texts: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def add(self, other: "_Values") -> None:
+    def add(self, other: _Values) -> None:
         self.counts.update(other.counts)
         self.stalls.update(other.stalls)
         for name, texts in other.texts.items():

@@ -4,17 +4,18 @@ Cells are written in quotes, but quotes inside source text are not doubled. So a
 behind the text hold no quotes.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-import pandas as pd
-
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, split_cells
 from profsvc.specs.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
 from profsvc.tables import TABLES, frame
+from profsvc.tables.on_demand import pd
 
 NO_CELL = ("", "-")
 """Cells that say nothing."""

@@ -3,11 +3,11 @@
 A file with banners only is a failed run: it has no launch, and the errors of the tool become the message.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from typing import BinaryIO
-
-import pandas as pd
 
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.csv_lines import first_page_kind
@@ -19,6 +19,7 @@ from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, SKIP, Record
 from profsvc.formats.parsing.stream import Text
 from profsvc.tables import Batch
+from profsvc.tables.on_demand import pd
 
 NAME = "ncu-text"
 WHOLE_FILE = True

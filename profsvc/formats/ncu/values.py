@@ -4,14 +4,15 @@ A summary (``--print-summary``) prints three statistics per metric. A metric tha
 launches, has one value without a statistic.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-import pandas as pd
 
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.parsing.numbers import Numbers
 from profsvc.tables import frame
+from profsvc.tables.on_demand import pd
 
 STATISTICS = ("min", "max", "avg")
 _ROW_COLUMNS = ("launch_index", "kernel", "invocations", "statistic", "section", "metric", "line")

@@ -4,13 +4,13 @@ A value that depends on few columns, such as a device name, is computed once per
 row-by-row reader. `parse_rows` returns None if a row is irregular; the rows are then read one by one.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
 
 from profsvc.formats.columnar.csv_columns import (
     CellTexts,
@@ -40,6 +40,8 @@ from profsvc.formats.parsing.copy_kinds import copy_kind
 from profsvc.formats.parsing.sqlite_file import Row
 from profsvc.formats.parsing.timestamps import MAX_NS, Flags, Int64s
 from profsvc.tables import WideColumns
+from profsvc.tables.column_tables import Integers
+from profsvc.tables.on_demand import pa, pd
 
 METRIC_COLUMNS = WideColumns(
     tuple(f"sql:{KERNELS}.{name}" for name in METRICS),
@@ -84,10 +86,10 @@ class _Rows:
         require_plain(pa.types.is_int64(column.type))
         return number_column(column)
 
-    def whole(self, name: str) -> pd.arrays.IntegerArray:
+    def whole(self, name: str) -> Integers:
         """Return a column of integers."""
         values, known = self._numbers(name)
-        return pd.arrays.IntegerArray(values, ~known)
+        return Integers(values, ~known)
 
     def must(self, name: str) -> Int64s:
         """Return a column of integers without a null."""
@@ -115,16 +117,16 @@ class _Rows:
         lasted = (ends - starts).astype(np.float64)
         return {"start_ns": starts, "duration_ns": np.where(ended, lasted, np.nan), "line": self.lines}
 
-    def process(self) -> pd.arrays.IntegerArray:
+    def process(self) -> Integers:
         """Return the processes, as `Row.process` does."""
         values, known = self._numbers("globalPid")
         others, there = self._numbers("globalTid")
-        return pd.arrays.IntegerArray((np.where(known, values, others) >> 24) & 0xFFFFFF, ~(known | there))
+        return Integers((np.where(known, values, others) >> 24) & 0xFFFFFF, ~(known | there))
 
-    def thread(self) -> pd.arrays.IntegerArray:
+    def thread(self) -> Integers:
         """Return the threads."""
         values, known = self._numbers("globalTid")
-        return pd.arrays.IntegerArray(values & 0xFFFFFF, ~known)
+        return Integers(values & 0xFFFFFF, ~known)
 
     def place(self) -> Columns:
         """Return the device, process, context and stream of rows."""

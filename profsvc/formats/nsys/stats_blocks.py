@@ -4,6 +4,8 @@ Repeated texts, such as names and devices, are converted once each by the row-by
 block with irregular rows, which is then read line by line.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
 
 from profsvc.formats.columnar import split_table
 from profsvc.formats.columnar.csv_columns import Codes, DecimalColumn, cell_texts, cells_at, coded_ints, used_codes
@@ -37,6 +37,8 @@ from profsvc.formats.parsing.numbers import MAX_EXACT_INT, NumberFormat, Numbers
 from profsvc.formats.parsing.timestamps import SECOND, Flags, Int64s
 from profsvc.formats.parsing.trailing_cells import named_width
 from profsvc.tables import CodedTexts, WideColumns, nulls
+from profsvc.tables.column_tables import Integers
+from profsvc.tables.on_demand import pa
 
 TEXT_COLUMNS = ("Device", "SrcMemKd", "DstMemKd", "Name")
 SIZE_COLUMNS = ("Bytes", "Throughput")
@@ -155,13 +157,13 @@ class _Cells:
         self.table, self.plan, self.where = table, plan, where
         self.places = plan.layout.places
 
-    def whole(self, name: str) -> pd.arrays.IntegerArray | None:
+    def whole(self, name: str) -> Integers | None:
         """Return a column of integers."""
         if name not in self.places:
             return None
         values, known = self.table.numbers(self.places[name]).at(self.where)
         require_plain(bool(values.min() >= -MAX_INTEGER))
-        return pd.arrays.IntegerArray(values, ~known)
+        return Integers(values, ~known)
 
     def coded(self, name: str) -> tuple[list[str], Codes] | None:
         """Return the distinct texts of a column, and the code of each row."""
@@ -305,7 +307,7 @@ def _factor(layout: Layout, name: str, si_unit: str) -> int | None:
     return None if factor is None else int(factor)
 
 
-def _copied_bytes(cells: _Cells, durations: Floats) -> pd.arrays.IntegerArray | None:
+def _copied_bytes(cells: _Cells, durations: Floats) -> Integers | None:
     """Return the bytes of copies as `profsvc.formats.nsys.report_rows` does, in whole numbers."""
     layout = cells.plan.layout
     unit = _factor(layout, "Bytes", "byte")
@@ -315,7 +317,7 @@ def _copied_bytes(cells: _Cells, durations: Floats) -> pd.arrays.IntegerArray | 
     require_plain(int(digits.max()) * unit < MAX_SCALED_INT)
     printed = _rounded(digits * unit, _POWERS_OF_TEN[places])
     if layout.units["Bytes"] == "B":
-        return pd.arrays.IntegerArray(printed, ~known)
+        return Integers(printed, ~known)
     found, fits = printed, np.zeros(len(printed), np.bool_)
     if rate := _factor(layout, "Throughput", "byte/s"):
         passed, decimal_places, _ = cells.decimals("Throughput")
@@ -325,7 +327,7 @@ def _copied_bytes(cells: _Cells, durations: Floats) -> pd.arrays.IntegerArray | 
         found = _rounded(passed * rate, _POWERS_OF_TEN[decimal_places] * per_second)
         require_plain(bool(found.max() < MAX_COPIED_BYTES))
         fits &= np.abs(found * _POWERS_OF_TEN[places] - digits * unit) <= unit // 2
-    return pd.arrays.IntegerArray(np.where(fits, found, printed), ~(known & (fits | (printed > 0))))
+    return Integers(np.where(fits, found, printed), ~(known & (fits | (printed > 0))))
 
 
 def _calls(every: _Cells) -> tuple[dict[str, Columns], None]:

@@ -1,11 +1,12 @@
 """Columns of a block of an nvprof trace, split by Arrow, where the compiled splitter is absent or stops."""
 
+from __future__ import annotations
+
 import re
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from profsvc.formats.columnar import csv_columns
 from profsvc.formats.columnar.arrow_columns import NullableInts
@@ -39,6 +40,7 @@ from profsvc.formats.nvprof.column_plan import (
 from profsvc.formats.nvprof.values import MAX_BYTES, MAX_TIME_S
 from profsvc.formats.parsing.numbers import MAX_EXACT_INT
 from profsvc.formats.parsing.timestamps import Flags, Int64s
+from profsvc.tables.on_demand import pa
 
 # Below this, a product of a time in ns has rounding errors after the sixth decimal; no tool prints such digits.
 IMPRECISE_BEYOND_NS = 2.0**33

@@ -5,14 +5,14 @@ are a hundred times faster than lines and give the same values. `parse` returns 
 read line by line.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from profsvc.formats.columnar.arrow_columns import NullableInts
 from profsvc.formats.columnar.csv_columns import cells_at, coded_ints, used_codes
@@ -24,6 +24,8 @@ from profsvc.formats.nvprof.split_rows import SplitRows
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.formats.splitter import rows as splitter
 from profsvc.tables import CodedTexts, nulls
+from profsvc.tables.column_tables import Integers
+from profsvc.tables.on_demand import pa
 
 _COPY = re.compile(r"\[CUDA (?:memcpy )?(.+)\]")
 
@@ -55,15 +57,15 @@ class _Cells:
     plan: ColumnPlan
     where: Int64s | None
 
-    def _array(self, column: NullableInts) -> pd.arrays.IntegerArray:
+    def _array(self, column: NullableInts) -> Integers:
         values, known = (cells_at(part, self.where) for part in column)
-        return pd.arrays.IntegerArray(values, ~known)
+        return Integers(values, ~known)
 
-    def whole(self, column: str) -> pd.arrays.IntegerArray | None:
+    def whole(self, column: str) -> Integers | None:
         """Return a column of integers; None if the table lacks it."""
         return self._array(self.split.whole(column)) if self.plan.has(column) else None
 
-    def size(self, column: str) -> pd.arrays.IntegerArray | None:
+    def size(self, column: str) -> Integers | None:
         """Return a column of sizes in bytes; None if the table lacks it."""
         return self._array(self.split.size(column)) if self.plan.has(column) else None
 
@@ -74,7 +76,7 @@ class _Cells:
         texts, codes = self.split.texts(column)
         return CodedTexts.from_meanings(cells_at(codes, self.where), [meaning(text) for text in texts])
 
-    def _device_indexes(self) -> pd.arrays.IntegerArray | None:
+    def _device_indexes(self) -> Integers | None:
         if not self.plan.has("Device"):
             return None
         texts, codes = self.split.texts("Device")
@@ -125,16 +127,16 @@ def _parse_columns(split: SplitRows | ArrowRows, plan: ColumnPlan) -> ParsedRows
     return ParsedRows(split.rows, tables, [device for device in devices if device])
 
 
-def _correlations(cells: _Cells, strict: bool) -> pd.arrays.IntegerArray:
+def _correlations(cells: _Cells, strict: bool) -> Integers:
     """Return the call numbers: from their column, else from the ends of the names."""
     suffixes, flags = cells.call_numbers()
     own = cells.whole("Correlation_ID")
     if own is None:
-        return pd.arrays.IntegerArray(suffixes, ~flags)
-    values, unknown = own.to_numpy("int64", na_value=0), own.isna()
+        return Integers(suffixes, ~flags)
+    values, unknown = own.values, own.missing
     # A name keeps a number in brackets that differs from the number of its launch.
     require_plain(not strict or bool((~flags | unknown | (values == suffixes)).all()))
-    return pd.arrays.IntegerArray(np.where(unknown, suffixes, values), unknown & ~flags)
+    return Integers(np.where(unknown, suffixes, values), unknown & ~flags)
 
 
 def _launches(cells: _Cells) -> Columns:

@@ -1,10 +1,10 @@
 """Converts rows of nvprof tables, CSV or text, to rows of tidy tables."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-
-import pandas as pd
 
 from profsvc.formats.nvprof.lines import (
     BANNER,
@@ -21,7 +21,7 @@ from profsvc.formats.nvprof.lines import (
 from profsvc.formats.nvprof.values import REPLAY_WARNING, Values, split_unit
 from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, Record
-from profsvc.tables import frame
+from profsvc.tables import ColumnTable, Table
 
 TOOL = "nvprof"
 MAX_REPORTED = 5
@@ -277,11 +277,11 @@ class TableRows:
             known: dict[str, object] = {"invocations": readings, "statistic": _STATISTICS[column]}
             self._metric(record, name, row[column], match[1], section=row["Device"] or None, **known)
 
-    def take(self) -> dict[str, pd.DataFrame]:
+    def take(self) -> dict[str, Table]:
         """Return the tables of the gathered rows and clear them."""
         rows, self.rows, self.size = self.rows, {}, 0
-        tables = {}
+        tables: dict[str, Table] = {}
         for table, found in rows.items():
             names = dict.fromkeys(key for row in found for key in row)
-            tables[table] = frame(table, {key: [row.get(key) for row in found] for key in names})
+            tables[table] = ColumnTable.of_values(table, {key: [row.get(key) for row in found] for key in names})
         return tables

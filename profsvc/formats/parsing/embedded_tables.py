@@ -4,6 +4,8 @@ A format recognizes headers, by returning a layout, and lines that end a table. 
 may contain line ends inside quotes. A row that is cut by the end of the file is rejected.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -11,7 +13,6 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from profsvc.errors import BrokenInputError, wrong_cell_count
 from profsvc.formats.parsing.head import header_lines
@@ -31,6 +32,7 @@ from profsvc.formats.parsing.stream import ends_inside
 from profsvc.formats.parsing.timestamps import Flags, Int64s
 from profsvc.formats.parsing.trailing_cells import TrailingCells, named_width
 from profsvc.tables import Batch, frame
+from profsvc.tables.on_demand import pd
 
 BATCH_ROWS = 10_000
 MAX_INTEGER = 2**63 - 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, SKIP, UNITS, Record
 from profsvc.formats.parsing.stream import Text
-from profsvc.tables import Batch, Table, Wide, as_frames, frame
+from profsvc.tables import Batch, ColumnTable, Table, Wide, as_frames
 
 MAX_BATCH_REJECTS = 1000
 
@@ -62,7 +62,7 @@ class Ledger:
                 "reason": [row.reason for row in rows],
                 "text": [row.text for row in rows],
             }
-            tables = {**tables, "rejects": frame("rejects", columns)}
+            tables = {**tables, "rejects": ColumnTable.of_values("rejects", columns)}
         batch = Batch(as_frames(tables), self.stored, self.skipped, self.rejected, facts or {}, message, wide)
         self.stored = self.skipped = self.rejected = 0
         self.rejects = []
@@ -73,7 +73,7 @@ def with_table(batch: Batch, name: str, rows: Sequence[Mapping[str, object]]) ->
     """Return ``batch`` with a table of ``rows``, which all have the same columns; unchanged without rows."""
     if not rows:
         return batch
-    added = frame(name, {column: [row[column] for row in rows] for column in rows[0]})
+    added = ColumnTable.of_values(name, {column: [row[column] for row in rows] for column in rows[0]})
     return replace(batch, tables=as_frames({**batch.given, name: added}))
 
 

@@ -1,15 +1,17 @@
 """Completes the line counts of a reader: lines with NUL bytes, and a last line without a line end."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
 from profsvc.errors import counted
 from profsvc.formats.parsing.stream import LineNotes
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.tables import Batch, Wide, frame
+from profsvc.tables.on_demand import pd
 
 NUL_REASON = "the line has NUL bytes, as after a power cut or on a full disk"
 

@@ -4,13 +4,14 @@ A block is read so only if each value that is asked for is of a kind that it may
 Events are parsed and asked for their values in pieces that the caches of a processor hold.
 """
 
+from __future__ import annotations
+
 from array import array
 from collections import Counter
 from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from profsvc.formats.columnar.json_objects import parse_pieces
 from profsvc.formats.columnar.line_blocks import Columns, IrregularBlockError, require_plain
@@ -21,6 +22,7 @@ from profsvc.formats.pytorch.event_values import NO_ARGUMENTS, Event, Values, ne
 from profsvc.formats.pytorch.events import COUNTERS, KINDS, is_ignored
 from profsvc.formats.pytorch.xla import gpu_index
 from profsvc.formats.rocm.rocprof_v1_tables import SECTIONS
+from profsvc.tables.on_demand import pa
 
 _TABLES = {"kernel": "launches", "copy": "transfers", "set": "transfers", "call": "api_calls", "range": "ranges"}
 _LINE_END = ord("\n")
@@ -89,7 +91,7 @@ def _parse(text: bytes, is_ascii: bool, times: Times, base: int, devices: Device
     return ParsedEvents(chars, len(line_ends), first_lines, last_lines, table_of_event >= 0, tables, passed)
 
 
-def _collect(events: list[Any], numbers: "_TableNumbers", values: "list[Values]", passed: Counter[str]) -> bytes:
+def _collect(events: list[Any], numbers: _TableNumbers, values: list[Values], passed: Counter[str]) -> bytes:
     """Add the values of events to those of their tables; return the number of the table of each event as a byte."""
     readers = list(TABLE_READERS.values())
     phases, categories = [event.ph for event in events], [event.cat for event in events]

@@ -1,5 +1,7 @@
 """The columns of tidy tables from the values of events of a PyTorch trace."""
 
+from __future__ import annotations
+
 from array import array
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -8,7 +10,6 @@ from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import pyarrow as pa
 
 from profsvc.formats.columnar import csv_columns
 from profsvc.formats.columnar.arrow_columns import NullableInts, first_present
@@ -22,6 +23,7 @@ from profsvc.formats.pytorch.event_times import Times, plain_array
 from profsvc.formats.pytorch.event_values import NO_SIZES, Arguments, Metric, Values
 from profsvc.formats.pytorch.events import KINDS, METRICS, integer, metric_number
 from profsvc.tables import CodedTexts
+from profsvc.tables.on_demand import pa
 
 Devices = Mapping[int, tuple[str | None, str | None]]
 

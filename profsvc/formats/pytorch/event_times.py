@@ -1,13 +1,13 @@
 """The times of events of a PyTorch trace, from numbers or from what is printed."""
 
+from __future__ import annotations
+
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute
 from msgspec import Raw
 
 from profsvc.formats.columnar.arrow_columns import split_decimals
@@ -15,6 +15,7 @@ from profsvc.formats.columnar.line_blocks import Floats, IrregularBlockError, re
 from profsvc.formats.parsing.numbers import MAX_EXACT_INT
 from profsvc.formats.parsing.timestamps import MAX_NS, Int64s
 from profsvc.formats.pytorch.event_values import NumericEvent, PrintedEvent
+from profsvc.tables.on_demand import pa
 
 # Decimals of parsed microseconds.
 MICROSECOND_DECIMALS = 6
@@ -25,7 +26,7 @@ _LINE_END = ord("\n")
 class Times(NamedTuple):
     """How to read times: a decoder of events with them, and what makes starts and durations in ns of them."""
 
-    decoder: "msgspec.json.Decoder[Any]"
+    decoder: msgspec.json.Decoder[Any]
     starts: Callable[[list[Any]], Int64s]
     durations: Callable[[list[Any]], Floats]
 
@@ -85,7 +86,7 @@ def _decimals(values: Sequence[Raw]) -> pa.Array:
 
 def _ns(column: pa.Array) -> Int64s:
     """Return microseconds as whole nanoseconds, half of one to the even."""
-    rounded = pyarrow.compute.round(column, 3, "half_to_even").cast(pa.decimal128(38, 3))
+    rounded = pa.compute.round(column, 3, "half_to_even").cast(pa.decimal128(38, 3))
     values, upper = split_decimals(rounded)
     require_plain(bool((upper == values >> 63).all() and values.min() > -MAX_NS and values.max() < MAX_NS))
     return values

@@ -4,18 +4,20 @@ A sensor is a name of a GPU. Samples are passed on in chunks; the table of senso
 because only then is it known whether a value was stuck, or was polled faster than it updates.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from profsvc.errors import counted
 from profsvc.formats.parsing.timestamps import UTC, Flags, Int64s
 from profsvc.formats.timeseries.columns import Column, Floats, Objects
 from profsvc.tables import ColumnTable, Table, frame
+from profsvc.tables.on_demand import pd
 
 MEASURED = {"power", "energy", "temperature", "clock", "utilization", "voltage", "current"}
 # Quantities printed with so many digits that a repeated value means that the sensor has not updated.
@@ -34,7 +36,7 @@ class Readings:
     reasons: Objects | None
     lines: Int64s
 
-    def part(self, rows: Int64s | Flags) -> "Readings":
+    def part(self, rows: Int64s | Flags) -> Readings:
         """Return the readings at ``rows``."""
         ns = None if self.ns is None else self.ns[rows]
         reasons = None if self.reasons is None else self.reasons[rows]

@@ -1,15 +1,17 @@
 """Rows of a sensor log, transposed and grouped by GPU."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from profsvc.formats.columnar.categorical import CategoryColumn
 from profsvc.formats.parsing.timestamps import Int64s
+from profsvc.tables.on_demand import pd
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Chunk:
         found = [(key, np.flatnonzero(self.owners == place)) for place, key in enumerate(self.keys)]
         return [GpuRows(key, rows, self.lines[rows], None if self.ns is None else self.ns[rows]) for key, rows in found]
 
-    def part(self, rows: Int64s) -> "Chunk":
+    def part(self, rows: Int64s) -> Chunk:
         """Return the rows at these places."""
         columns = [cells.part(rows) for cells in self.columns]
         ns = None if self.ns is None else self.ns[rows]

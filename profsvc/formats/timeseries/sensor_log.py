@@ -4,10 +4,11 @@ A reader sorts the lines of its format and describes each column of the header (
 distinguishes the GPUs, converts cells to values, rejects impossible values, and counts the lines.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import pandas as pd
 
 from profsvc.errors import BrokenInputError, wrong_cell_count
 from profsvc.formats.columnar.categorical import CategoryColumn
@@ -29,6 +30,7 @@ from profsvc.formats.timeseries.columns import (
 from profsvc.formats.timeseries.row_chunks import Chunk, GpuRows, owners_of
 from profsvc.formats.timeseries.sensor_log_blocks import LogBlock
 from profsvc.tables import Batch, frame
+from profsvc.tables.on_demand import pd
 
 CHUNK_ROWS = 1 << 15
 CHUNK_CELLS = 1 << 19

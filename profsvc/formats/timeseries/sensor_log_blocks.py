@@ -4,13 +4,13 @@ A block is parsed only if each row has all cells and a timestamp of one layout; 
 Cells that are not plain numbers keep their texts, and are parsed as in lines.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.csv
 
 from profsvc.formats.columnar.categorical import BlockLines, CategoryColumn, RawCells
 from profsvc.formats.columnar.line_blocks import (
@@ -26,6 +26,7 @@ from profsvc.formats.parsing.timestamps import LOCAL, Int64s, parse_timestamp, p
 from profsvc.formats.splitter import rows as splitter
 from profsvc.formats.splitter.rows import Kind
 from profsvc.formats.timeseries.columns import TRAILING, Column, si_scale
+from profsvc.tables.on_demand import pa
 
 Floats = npt.NDArray[np.float64]
 
@@ -108,11 +109,11 @@ def _arrow_part(block: bytes, columns: Sequence[Column]) -> LogBlock:
     require_plain(len(times) == 1 and block.endswith(b"\n"))
     require_plain(b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"))
     names = [str(place) for place in range(len(columns))]
-    table = pyarrow.csv.read_csv(
+    table = pa.csv.read_csv(
         pa.py_buffer(block),
-        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-        pyarrow.csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
-        pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[], check_utf8=False),
+        pa.csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+        pa.csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
+        pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[], check_utf8=False),
         pa.system_memory_pool(),
     )
     batch = table.to_batches()[0]

@@ -1,11 +1,12 @@
 """Positions of sensors on the die, which the user supplies because logs lack them."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping
 
-import pandas as pd
-
 from profsvc.errors import BrokenInputError, NotFoundError, UsageError
+from profsvc.tables.on_demand import pd
 
 Positions = Mapping[str, tuple[float, float]]
 MAX_POSITION_MM = 1000.0

@@ -5,14 +5,13 @@ The compiled splitter parses them where it is there, else Arrow.
 A block with anything else (a note, a text among numbers, a timestamp of another form) is parsed line by line.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute
-import pyarrow.csv
 
 from profsvc.formats.columnar.categorical import BlockLines
 from profsvc.formats.columnar.csv_columns import Codes, DecimalColumn, decimal_column, is_empty
@@ -21,6 +20,7 @@ from profsvc.formats.parsing.timestamps import DAY, FRACTION_DIGITS, SECOND, Int
 from profsvc.formats.splitter import rows as splitter
 from profsvc.formats.splitter.rows import Kind
 from profsvc.formats.timeseries.dates import TIME_OF_DAY, split_date
+from profsvc.tables.on_demand import pa
 
 MAX_TEXTS, MAX_DATES, MAX_WIDTHS = 512, 256, 16
 # Longer numbers are not parsed as counts.
@@ -161,9 +161,7 @@ def _arrow_part(block: bytes, plan: BlockPlan, width: int) -> TableBlock:
     numbers = []
     for place in plan.numbers:
         if plan.undecided is not None:
-            require_plain(
-                pyarrow.compute.all(pyarrow.compute.match_substring_regex(columns[place], plan.undecided)).as_py()
-            )
+            require_plain(pa.compute.all(pa.compute.match_substring_regex(columns[place], plan.undecided)).as_py())
             continue
         read = columns[place].to_numpy(zero_copy_only=False)
         require_plain(int(np.isfinite(read).sum()) == len(read) - columns[place].null_count)
@@ -181,13 +179,13 @@ def _split(block: bytes, plan: BlockPlan, width: int) -> dict[int, pa.Array]:
     number = pa.float64() if plan.undecided is None else pa.string()
     types = {0: pa.int64(), **dict.fromkeys(plan.numbers, number)}
     types |= dict.fromkeys((*plan.times, *plan.texts, *range(plan.width, width)), pa.string())
-    batch = pyarrow.csv.read_csv(
+    batch = pa.csv.read_csv(
         pa.py_buffer(block),
-        pyarrow.csv.ReadOptions(
+        pa.csv.ReadOptions(
             use_threads=False, block_size=len(block) + 1, column_names=[str(place) for place in range(width)]
         ),
-        pyarrow.csv.ParseOptions(delimiter=plan.sign, quote_char=False, ignore_empty_lines=False),
-        pyarrow.csv.ConvertOptions(
+        pa.csv.ParseOptions(delimiter=plan.sign, quote_char=False, ignore_empty_lines=False),
+        pa.csv.ConvertOptions(
             column_types={str(place): kind for place, kind in types.items()},
             include_columns=[str(place) for place in types],
             null_values=[""],
@@ -236,7 +234,7 @@ def _dated(columns: Sequence[pa.StringArray]) -> DatedRows:
         return DatedRows([], [], np.zeros(0, np.int64), *_times(letters, starts, ends, "", is_day=False))
     if len(columns) == 1:
         require_plain(found[2] != "")
-        gaps = starts + pyarrow.compute.find_substring(columns[0], found[2][0]).to_numpy()
+        gaps = starts + pa.compute.find_substring(columns[0], found[2][0]).to_numpy()
         require_plain(bool((gaps > starts).all()))
         rows = _changes(letters, starts, gaps)
         times, zone = _times(letters, gaps, ends, "", is_day=True)

@@ -16,12 +16,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import IO, BinaryIO, cast
 
 import zstandard
@@ -155,28 +153,26 @@ def removing_blobs(files: BlobStore, seconds: float | None = None) -> Iterator[N
 
 @contextmanager
 def storing_blob(files: BlobStore | None, arrival: IncomingFile) -> Iterator[Callable[[], None]]:
-    """Keep the bytes of an incoming file, compressed in parallel with reading; without ``files`` nothing is kept.
+    """Keep the bytes of an incoming file, compressed as they are read and hashed; without ``files`` nothing is kept.
 
-    Yield a function that waits until the bytes are on disk under their final name. Call it before the rows are
-    committed, and commit inside the block.
+    Yield a function that waits until the bytes are on disk under their final name, and reads those that nobody read
+    yet. Call it before the rows are committed, and commit inside the block.
     """
     if files is None or not files.keep:
         yield lambda: None
         return
     prepare_folders(files)
-    with protecting_blobs(files), _spool_file(files) as (path, out), ThreadPoolExecutor(1) as pool:
-        stop = Event()
-        packing = pool.submit(_compress, arrival, out, stop)
+    with protecting_blobs(files), _spool_file(files) as (path, out):
+        packer = _Packer(out, arrival.size)
 
         def place() -> None:
+            sha256 = arrival.sha256  # all bytes are read and taken by the packer
             with _disk_errors(files):
-                packing.result()
-                _place(path, files.blob(arrival.sha256))
+                packer.finish()
+                _place(path, files.blob(sha256))
 
-        try:
+        with arrival.following(packer.take):
             yield place
-        finally:
-            stop.set()
 
 
 @contextmanager
@@ -194,15 +190,30 @@ def _spool_file(files: BlobStore) -> Iterator[tuple[Path, IO[bytes]]]:
                 end()
 
 
-def _compress(arrival: IncomingFile, out: IO[bytes], stop: Event) -> None:
-    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).compressobj(size=arrival.size)
-    for block in arrival.blocks():
-        if stop.is_set():
-            return
-        out.write(packer.compress(block))
-    out.write(packer.flush())
-    out.flush()
-    os.fsync(out.fileno())
+class _Packer:
+    """Compresses bytes into a file; an error of the disk is raised at the end."""
+
+    def __init__(self, out: IO[bytes], size: int) -> None:
+        """Begin before the first of ``size`` bytes."""
+        self._out = out
+        self._packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).compressobj(size=size)
+        self._error: OSError | None = None
+
+    def take(self, piece: bytes | memoryview) -> None:
+        """Compress the next bytes."""
+        if self._error is None:
+            try:
+                self._out.write(self._packer.compress(piece))
+            except OSError as error:
+                self._error = error
+
+    def finish(self) -> None:
+        """Bring all bytes to the disk."""
+        if self._error is not None:
+            raise self._error
+        self._out.write(self._packer.flush())
+        self._out.flush()
+        os.fsync(self._out.fileno())
 
 
 def _place(path: Path, blob: Path) -> None:

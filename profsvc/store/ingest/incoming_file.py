@@ -32,7 +32,8 @@ Progress = Callable[[int], None]
 class IncomingFile:
     """A file of ``size`` bytes; the first request for a block or the hash also hashes all earlier bytes.
 
-    Hash and checksums are computed on a thread of their own, at most a few chunks behind.
+    Hash and checksums are computed on a thread of their own, at most a few chunks behind. Who needs all bytes as well
+    takes them `following` the hash, so that they are read once.
     """
 
     def __init__(self, file: IO[bytes], start: int, size: int, pool: ThreadPoolExecutor, progress: Progress | None):
@@ -42,6 +43,7 @@ class IncomingFile:
         self._pool, self._progress = pool, progress
         self._digest = hashlib.sha256()
         self._hashing: deque[Future[None]] = deque()
+        self._follow: Callable[[bytes | memoryview], Future[None]] | None = None
         self._blocks = 0  # as far as the bytes were read, of which `_sums` may still lack the last
         self._sums = array("L")
         self._fresh: tuple[int, bytes] = (0, b"")  # the chunk that was hashed last, and its first block
@@ -59,6 +61,8 @@ class IncomingFile:
         """Read the next chunk, and have it summed up."""
         piece = self._read(self._blocks, BLOCKS_PER_READ)
         self._hashing.append(self._pool.submit(self._sum_up, piece))
+        if self._follow:
+            self._hashing.append(self._follow(piece))
         self._fresh = self._blocks, piece
         self._blocks += -(-len(piece) // BLOCK_BYTES)
         self._finish_sums(MAX_UNHASHED_PIECES)
@@ -70,7 +74,7 @@ class IncomingFile:
         self._sums.extend(_checksums(piece))
 
     def _finish_sums(self, most: int) -> None:
-        """Wait until at most so many chunks are not summed up."""
+        """Wait until at most so many chunks are not summed up or not followed."""
         while len(self._hashing) > most:
             self._hashing.popleft().result()
 
@@ -88,12 +92,38 @@ class IncomingFile:
         with self._turn:
             while number >= self._blocks:
                 self._hash_next()
-            first, piece = self._fresh
-            if 0 <= (number - first) * BLOCK_BYTES < len(piece):
-                return memoryview(piece)[(number - first) * BLOCK_BYTES : (number - first + 1) * BLOCK_BYTES]
+            if (fresh := self._fresh_block(number)) is not None:
+                return fresh
             data, known = self._read(number, 1), self._sum_of(number)
         _require_same(data, known, number)
         return data
+
+    def _fresh_block(self, number: int) -> memoryview | None:
+        """Return a block of the chunk that was hashed last."""
+        first, piece = self._fresh
+        if not 0 <= (number - first) * BLOCK_BYTES < len(piece):
+            return None
+        return memoryview(piece)[(number - first) * BLOCK_BYTES : (number - first + 1) * BLOCK_BYTES]
+
+    @contextmanager
+    def following(self, take: Callable[[bytes | memoryview], None]) -> Iterator[None]:
+        """Give ``take`` all bytes in their order, on a thread of its own, as they are read and hashed during the block.
+
+        What was hashed before is given first, before the block begins. ``take`` must not raise.
+        """
+        with ThreadPoolExecutor(1, "follow") as pool:
+            with self._turn:
+                for number in range(self._blocks):
+                    fresh = self._fresh_block(number)
+                    data = self._read(number, 1) if fresh is None else fresh
+                    _require_same(data, self._sum_of(number), number)
+                    take(data)
+                self._follow = lambda piece: pool.submit(take, piece)
+            try:
+                yield
+            finally:
+                with self._turn:
+                    self._follow = None
 
     def block_into(self, number: int, target: memoryview) -> int:
         """Read a block to the beginning of a buffer; return its size, 0 if it is to be taken from `block`.

@@ -4,7 +4,7 @@ The bytes of a file are kept once and may belong to several runs and projects; e
 Within one run duplicate files are ignored. Without a run name, an existing upload of the project is returned.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -25,14 +25,21 @@ _FOUND = """
 
 @dataclass(frozen=True)
 class UploadInfo:
-    """Facts about a file before it is read; number and time only if it was stored before."""
+    """Facts about a file before it is read; number and time only if it was stored before.
+
+    ``sha256`` may be a function that returns it, for bytes that are hashed while they are read.
+    """
 
     file_name: str
-    sha256: str
+    sha256: str | Callable[[], str]
     size_bytes: int
     format: str
     upload_id: int | None = None
     received_at: str | None = None
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the bytes; this may read all of them."""
+        return self.sha256 if isinstance(self.sha256, str) else self.sha256()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ store while it is read. So on SQLite its rows are first written to separate file
 the store in one short transaction. A server does not need this lock and receives the rows directly.
 """
 
+from __future__ import annotations
+
 import glob
 import sqlite3
 import tempfile
@@ -15,7 +17,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 from sqlalchemy import Double
 
 from profsvc.store.connection import locks
@@ -29,7 +30,7 @@ from profsvc.store.ingest.writers.postgres_copy import Prepared
 from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
-from profsvc.tables.column_tables import integer_arrays
+from profsvc.tables.column_tables import as_integers
 
 # Long tables: an ascending key, numbers, and possibly texts that are nearly always null.
 PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")
@@ -209,10 +210,8 @@ def _nulls(length: int) -> Column:
 
 def _numbers(column: Any) -> Column | None:
     """Return a column as 64-bit array and null mask; None if it contains texts."""
-    if isinstance(column, pd.Series):
-        column = column.array
-    if isinstance(column, pd.arrays.IntegerArray):
-        return integer_arrays(column)
+    if (integers := as_integers(column)) is not None:
+        return integers.values, integers.missing
     if isinstance(column, CodedTexts):
         return None if (column.codes >= 0).any() else _nulls(len(column))
     array = np.asarray(column)

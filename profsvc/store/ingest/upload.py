@@ -85,7 +85,7 @@ def write_upload(
         return _stage(engine, upload, run, chain(first, waiting), prepare, complete)
     except ServiceError as error:
         # On a server two transactions may both find nothing. The second insert of the bytes fails and is reported.
-        if isinstance(error.__cause__, IntegrityError) and (known := find_upload(engine, upload.sha256, run)):
+        if isinstance(error.__cause__, IntegrityError) and (known := find_upload(engine, upload.digest(), run)):
             return known
         raise
 
@@ -110,10 +110,10 @@ def _prepare(
     connection: Connection, upload: UploadInfo, run: RunInfo, prepare: PrepareStore | None
 ) -> StoredUpload | None:
     """Run ``prepare``; return the upload if its bytes are already in the run."""
-    lock_content(connection, upload.sha256)
+    lock_content(connection, upload.digest())
     if prepare is not None:
         prepare(connection)
-    known = lookup_upload(connection, upload.sha256, run)
+    known = lookup_upload(connection, upload.digest(), run)
     if known and prepare is not None:
         raise ServiceError(
             f"another process stored {upload.file_name} meanwhile, as upload {known.upload_id}; nothing was changed"
@@ -162,8 +162,8 @@ def _stage(
     complete: CompleteRun,
 ) -> StoredUpload:
     """Read a file before the transaction that stores it; only new names are written immediately."""
-    if prepare is None and (known := find_upload(engine, upload.sha256, run)):
-        return known
+    if prepare is None and isinstance(upload.sha256, str) and (known := find_upload(engine, upload.sha256, run)):
+        return known  # bytes that are hashed while they are read are looked up afterwards
     upload_id = upload.upload_id or reserve_upload_id(engine)
     with (
         staging(engine) as staged,
@@ -186,7 +186,7 @@ def _complete(
     """Complete the run in the transaction that stores its file; return what is stored."""
     with in_transaction(engine, connection):
         complete(run_id)
-    found = lookup_upload(connection, upload.sha256, RunInfo(run_id=run_id), known=False)
+    found = lookup_upload(connection, upload.digest(), RunInfo(run_id=run_id), known=False)
     assert found is not None, "the row was just written"
     return found
 
@@ -198,6 +198,7 @@ def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int
     row = {
         "received_at": run.at or now(),
         **{name: value for name, value in vars(upload).items() if value is not None},
+        "sha256": upload.digest(),
         **dict.fromkeys(("lines", *LINE_COUNTS, "launches", "samples"), 0),
         "run_id": run_id,
         "status": "stored",

@@ -100,14 +100,16 @@ def test_a_change_under_the_reader_stores_nothing(
 ) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(RAW.read_bytes())
-    real = store.storing_blob
+    real = pipeline.file_batches.read_batches
 
-    def changing(*given):
+    def changing(stream, *given):
+        stream.read()
+        stream.seek(0)
         path.write_bytes(RAW.read_bytes().replace(b"1", b"2"))
-        return real(*given)
+        return real(stream, *given)
 
     monkeypatch.setattr(incoming_file, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(store, "storing_blob", changing)
+    monkeypatch.setattr(pipeline.file_batches, "read_batches", changing)
     with pytest.raises(InputError, match="the file changed during the upload"):
         put(engine, path, files)
     assert lying(files) == ["lock"]

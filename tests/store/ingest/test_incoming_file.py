@@ -165,3 +165,38 @@ def test_a_copy_that_has_no_room(monkeypatch):
         open_incoming(Pipe(CONTENT)),
     ):
         pass
+
+
+@pytest.mark.parametrize("before", ["nothing", "some", "all"])
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_who_follows_the_hash_gets_all_bytes_in_their_order(file, before, blocks, monkeypatch):
+    monkeypatch.setattr(incoming_file, "BLOCKS_PER_READ", blocks)
+    with file.open("rb") as stream, open_incoming(stream) as found:
+        reading, taken = found.stream(), bytearray()
+        reading.read({"nothing": 0, "some": 1_000, "all": -1}[before])
+        with found.following(taken.extend):
+            reading.seek(0)
+            assert reading.read() == CONTENT
+            assert found.sha256 == hashlib.sha256(CONTENT).hexdigest()
+            assert taken == CONTENT
+        again = bytearray()
+        with found.following(again.extend):
+            assert again == CONTENT
+        assert taken == CONTENT
+
+
+def test_who_follows_gets_what_nobody_reads_once_the_hash_is_asked_for(file):
+    with file.open("rb") as stream, open_incoming(stream) as found:
+        taken = bytearray()
+        with found.following(taken.extend):
+            assert found.sha256 == hashlib.sha256(CONTENT).hexdigest()
+            assert taken == CONTENT
+
+
+def test_who_follows_notices_a_change_of_what_was_hashed_before(file):
+    with file.open("rb") as stream, open_incoming(stream) as found:
+        found.stream().read(2_000)
+        with file.open("r+b") as other:
+            other.write(bytes([CONTENT[0] ^ 1]))
+        with pytest.raises(InputError, match="the file changed during the upload"), found.following(bytearray().extend):
+            pass

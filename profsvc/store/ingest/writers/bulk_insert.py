@@ -1,18 +1,21 @@
 """Convert columns of frames to Python values, and insert rows into base tables in bulk."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from sqlalchemy import Text
 
 from profsvc.store.connection.sql import Connection, text
 from profsvc.store.ingest.writers.postgres_copy import copy_columns
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
+from profsvc.tables.column_tables import Integers
+from profsvc.tables.on_demand import pd
 
 # The placeholder for a value in a statement, per driver.
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
@@ -26,7 +29,7 @@ def object_ids(texts: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
 
 def factorize(
-    column: "pd.Series[Any] | pd.api.extensions.ExtensionArray | npt.NDArray[Any] | CodedTexts",
+    column: pd.Series[Any] | pd.api.extensions.ExtensionArray | npt.NDArray[Any] | CodedTexts,
 ) -> tuple[npt.NDArray[np.intp], list[Any]]:
     """Return the code of each cell, -1 for null, and the distinct texts in the order of their codes.
 
@@ -41,13 +44,22 @@ def factorize(
     if not any(texts.strides) and len(texts):  # one cell that represents all
         missing = texts[0] is None
         return np.full(len(texts), -1 if missing else 0), [] if missing else [texts[0]]
-    codes, found = pd.factorize(object_ids(texts))
-    if len(found) == 1 and texts[0] is None:
-        return np.full(len(texts), -1), []
-    first = np.empty(len(found), np.intp)
-    first[codes[::-1]] = np.arange(len(texts))[::-1]
-    numbers, distinct = pd.factorize(texts[first])
-    return numbers[codes], list(distinct)
+    _, first, codes = np.unique(object_ids(texts), return_index=True, return_inverse=True)
+    numbers: dict[str, int] = {}
+    own = np.empty(len(first), np.intp)
+    for code in np.argsort(first).tolist():  # in the order in which the texts occur
+        text = texts[first[code]]
+        own[code] = -1 if is_null(text) else numbers.setdefault(text, len(numbers))
+    return own[codes], list(numbers)
+
+
+def is_null(value: object) -> bool:
+    """Tell whether a value of a column of objects is null.
+
+    >>> is_null(None), is_null(float("nan")), is_null("")
+    (True, True, False)
+    """
+    return value is None or value != value
 
 
 def _distinct_texts(column: CodedTexts) -> tuple[npt.NDArray[np.intp], list[str]]:
@@ -74,7 +86,7 @@ def factorize_numbers(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.in
     """
     least = int(numbers.min()) if len(numbers) else 0
     if not len(numbers) or int(numbers.max()) - least > 2 * len(numbers):
-        codes, found = pd.factorize(numbers, sort=True)
+        found, codes = np.unique(numbers, return_inverse=True)
         return codes.astype(np.int64, copy=False), found
     places = numbers - least
     present = np.bincount(places) > 0
@@ -97,8 +109,13 @@ def values(column: Any) -> list[Any]:
     """
     if isinstance(column, list | range):
         return list(column)
-    if isinstance(column, CodedTexts):
-        return list(np.asarray(column).tolist())
+    if isinstance(column, CodedTexts | Integers):
+        return list(column.tolist())
+    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+        found: list[Any] = column.tolist()
+        return [None if value != value else value for value in found] if column.dtype.kind == "f" else found
+    if isinstance(column, np.ndarray | Sequence):
+        return [None if is_null(value) else value for value in column]
     if not isinstance(column, pd.Series):
         column = pd.Series(column)
     if not column.hasnans:

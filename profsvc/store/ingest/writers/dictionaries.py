@@ -5,6 +5,8 @@ So new names are written there in a short separate transaction, sorted. They sta
 name does no harm.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -12,7 +14,6 @@ from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from sqlalchemy import Engine
 
 from profsvc.errors import InputError
@@ -231,14 +232,16 @@ class Combinations:
         places = [place for place, column in enumerate(columns) if (column != column[0]).any()]
         if not places:
             return np.zeros(len(columns[0]), np.int64), np.zeros(1, np.int64)
-        codes, found = pd.factorize(sum(columns[place] * self._factors[place] for place in places))
-        first = _first_positions(codes, len(found))
+        hashes = sum(columns[place] * self._factors[place] for place in places)
+        _, first, codes = np.unique(hashes, return_index=True, return_inverse=True)
+        codes, first = _by_occurrence(codes, first)
         where = first[codes]
         if not all((columns[place][where] == columns[place]).all() for place in places):
             # Two different rows share a hash.
+            numbers: dict[tuple[int, ...], int] = {}
             rows = zip(*(columns[place].tolist() for place in places), strict=True)
-            codes, found = pd.factorize(pd.Series(list(rows)))
-            first = _first_positions(codes, len(found))
+            codes = np.array([numbers.setdefault(row, len(numbers)) for row in rows])
+            first = _first_positions(codes, len(numbers))
         return codes, first
 
     def _keep(self, hashes: Ints, rows: Ints, numbers: Ints) -> None:
@@ -266,6 +269,18 @@ def _first_positions(codes: Ints, count: int) -> Ints:
     first = np.empty(count, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     return first
+
+
+def _by_occurrence(codes: Ints, first: Ints) -> tuple[Ints, Ints]:
+    """Return codes and their first positions, numbered in the order of these.
+
+    >>> _by_occurrence(np.array([1, 0, 1]), np.array([1, 0]))
+    (array([0, 1, 0]), array([0, 1]))
+    """
+    order = np.argsort(first)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places[codes], first[order]
 
 
 def _text_of(row: Sequence[int]) -> str:

@@ -1,12 +1,13 @@
 """Convert tidy tables to rows of the base tables, and write them in bulk."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc.errors import InputError
 from profsvc.store.connection.sql import Connection, Engine
@@ -22,7 +23,8 @@ from profsvc.store.ingest.writers.transfer_totals import TransferTotals
 from profsvc.store.ingest.writers.wide_metrics import WideCells
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable, Table, frame_of, nulls
-from profsvc.tables.column_tables import integer_arrays
+from profsvc.tables.column_tables import Integers, integer_arrays
+from profsvc.tables.on_demand import pd
 
 PLAIN_LAUNCH = (
     *("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes", "start_ns", "duration_ns"),
@@ -60,7 +62,7 @@ OWN_NAMES = (
 )
 Columns = dict[str, Any]
 Ints = npt.NDArray[np.int64]
-Numbers = pd.arrays.IntegerArray
+Numbers = Integers
 
 
 class Encoder:
@@ -120,14 +122,14 @@ class Encoder:
     def _texts(self, column: Any) -> Numbers:
         return self._numbers("texts", column)
 
-    def _tuples(self, names: str, *columns: "pd.Series[Any]") -> list[int]:
+    def _tuples(self, names: str, *columns: pd.Series[Any]) -> list[int]:
         """Return the numbers of names formed by several columns; an empty text means null."""
         rows = list(zip(*(column.fillna("") for column in columns), strict=True))
         distinct = list(dict.fromkeys(rows))
         numbers = dict(zip(distinct, self.names[names].numbers(distinct), strict=True))
         return [numbers[row] for row in rows]
 
-    def _refs(self, column: "pd.Series[Any]") -> list[int]:
+    def _refs(self, column: pd.Series[Any]) -> list[int]:
         return [self.first if index is None else self.first + index + 1 for index in values(column)]
 
     def _events(self, name: str, table: ColumnTable) -> None:
@@ -143,15 +145,14 @@ class Encoder:
             self.copying_device = self.copying_device or _first(devices)
             self.transfers.add(columns["kind_id"], table["duration_ns"], table["bytes"])
         elif name == "kernel_summaries":
-            names, is_kernel = (
-                pd.Series(np.asarray(table["kernel"]), dtype=object),
-                np.asarray(table["category"]) == "kernel",
-            )
-            columns["kernel_id"] = self._numbers("kernels", names.where(is_kernel, None))
-            columns["name_id"] = self._texts(names.mask(is_kernel, None))
+            is_kernel = np.asarray(table["category"]) == "kernel"
+            kernels, others = np.array(table["kernel"], object), np.array(table["kernel"], object)
+            kernels[~is_kernel] = others[is_kernel] = None
+            columns["kernel_id"] = self._numbers("kernels", kernels)
+            columns["name_id"] = self._texts(others)
         self.sink.write(name, columns)
 
-    def _device_names(self, table: "ColumnTable | Columns") -> Any:
+    def _device_names(self, table: ColumnTable | Columns) -> Any:
         names = table["device"]
         return names if self.device is None else np.where(nulls(names), self.device, np.asarray(names))
 
@@ -258,7 +259,7 @@ def _as_columns(name: str, table: Table) -> ColumnTable:
     return table if isinstance(table, ColumnTable) else ColumnTable.of_frame(name, table)
 
 
-def _nullable(numbers: Sequence[int | None], codes: "npt.NDArray[np.integer]") -> Numbers:
+def _nullable(numbers: Sequence[int | None], codes: npt.NDArray[np.integer]) -> Numbers:
     """Return a column of the numbers at codes; the code of null is -1.
 
     >>> _nullable([5, None], np.array([1, 0, -1])).tolist()
@@ -266,13 +267,14 @@ def _nullable(numbers: Sequence[int | None], codes: "npt.NDArray[np.integer]") -
     """
     missing = np.array([*(number is None for number in numbers), True])
     plain = np.array([*(number or 0 for number in numbers), 0], np.int64)
-    return pd.arrays.IntegerArray(plain[codes], missing[codes])
+    return Integers(plain[codes], missing[codes])
 
 
-def _first(column: Any) -> Any:
-    """Return the first value that is not null, None if there is none."""
-    known = ~np.asarray(pd.isna(column))
-    return values(pd.Series(column)[known][:1])[0] if known.any() else None
+def _first(column: Numbers) -> int | None:
+    """Return the first number that is not null, None if there is none."""
+    numbers = integer_arrays(column)
+    known = np.flatnonzero(~numbers.missing)
+    return int(numbers.values[known[0]]) if len(known) else None
 
 
 def _whole(column: Any) -> Ints:

@@ -1,15 +1,17 @@
 """Totals of the launches of a file: their number per place, and the range of their sizes per shape."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.writers.bulk_insert import factorize_numbers, insert_rows, is_constant
 from profsvc.tables.column_tables import IntegerArrays, integer_arrays
+from profsvc.tables.on_demand import pd
 
 SIZES = ("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes")
 COLUMNS = tuple(f"{end}_{name}" for name in SIZES for end in ("min", "max"))
@@ -67,7 +69,7 @@ class LaunchTotals:
         """Begin without launches."""
         self._places, self._shapes = _Totals(1), _Totals(len(_SUMS))
 
-    def add(self, places: Ints, shapes: Ints, sizes: "Mapping[str, Any] | pd.DataFrame") -> None:
+    def add(self, places: Ints, shapes: Ints, sizes: Mapping[str, Any] | pd.DataFrame) -> None:
         """Add the place and shape of launches, and those of their columns that are `SIZES`."""
         codes, found = factorize_numbers(places)
         self._places.add(found, np.bincount(codes)[None])

@@ -6,12 +6,13 @@ rows: if no column of a block mixes values and nulls, all rows have equal length
 otherwise the fields are copied to computed positions.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from sqlalchemy import BigInteger, Double, Integer, SmallInteger, Text
 
 from profsvc.errors import DomainError
@@ -19,7 +20,8 @@ from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.pages import copies
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
-from profsvc.tables.column_tables import integer_arrays
+from profsvc.tables.column_tables import as_integers
+from profsvc.tables.on_demand import pd
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -43,8 +45,8 @@ class Plain(NamedTuple):
 class Field(NamedTuple):
     """An encoded column: ``cells`` in wire format, and which of them have a value (None: all)."""
 
-    cells: "np.ndarray[Any, Any]"
-    there: "np.ndarray[Any, np.dtype[np.bool_]] | None"
+    cells: np.ndarray[Any, Any]
+    there: np.ndarray[Any, np.dtype[np.bool_]] | None
 
 
 class Prepared(NamedTuple):
@@ -109,7 +111,7 @@ def _column(table: str, name: str, column: Column) -> Plain:
     return Plain(values, there, width)
 
 
-def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, np.dtype[np.bool_]] | None]":
+def _plain(column: Column, dtype: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, np.dtype[np.bool_]] | None]:
     """Return numbers with a placeholder for null, and which of them have a value."""
     if isinstance(column, np.ma.MaskedArray):
         values, there = column.filled(0), ~np.ma.getmaskarray(column)
@@ -119,22 +121,21 @@ def _plain(column: Column, dtype: str) -> "tuple[np.ndarray[Any, Any], np.ndarra
         return np.arange(len(column), dtype=np.int64) * column.step + column.start, None
     elif isinstance(column, list) and (dtype == "float64" or None not in column):
         values, there = np.array(column, dtype), None  # None among floats becomes NaN
+    elif (integers := as_integers(column)) is not None:
+        missing = integers.missing
+        values, there = np.where(missing, 0, integers.values) if missing.any() else integers.values, ~missing
     else:
         given = pd.array(column, dtype="Int64") if isinstance(column, list) else column
         array: Any = getattr(given, "array", given)
-        if isinstance(array, pd.arrays.IntegerArray):
-            values, missing = integer_arrays(array)
-            values, there = np.where(missing, 0, values) if missing.any() else values, ~missing
-        else:
-            there = ~np.asarray(array.isna())
-            values = array.to_numpy(dtype, na_value=0)
+        there = ~np.asarray(array.isna())
+        values = array.to_numpy(dtype, na_value=0)
     if values.dtype.kind == "f" and np.isnan(values).any():
         there = ~np.isnan(values) if there is None else there & ~np.isnan(values)
         values = np.where(there, values, 0)
     return values.astype(dtype, copy=False), None if there is None or there.all() else there
 
 
-def _texts(column: "Sequence[str | None] | CodedTexts") -> Plain:
+def _texts(column: Sequence[str | None] | CodedTexts) -> Plain:
     codes: Any
     distinct: Sequence[str]
     if isinstance(column, CodedTexts):
@@ -210,7 +211,7 @@ def _scattered(fields: Sequence[Field]) -> memoryview:
     return out.data
 
 
-def _lengths(field: Field) -> "np.ndarray[Any, np.dtype[np.int64]]":
+def _lengths(field: Field) -> np.ndarray[Any, np.dtype[np.int64]]:
     if field.cells.dtype == object:
         length = np.fromiter(map(len, field.cells), np.int64, len(field.cells))
     else:
@@ -218,14 +219,14 @@ def _lengths(field: Field) -> "np.ndarray[Any, np.dtype[np.int64]]":
     return length if field.there is None else np.where(field.there, length, -1)
 
 
-def _put(out: "np.ndarray[Any, Any]", places: "np.ndarray[Any, Any]", cells: "np.ndarray[Any, Any]") -> None:
+def _put(out: np.ndarray[Any, Any], places: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> None:
     """Write cells of one width to positions that may be unaligned."""
     if len(cells):
         every = np.ndarray((len(out) - cells.dtype.itemsize + 1,), cells.dtype, out.data, strides=(1,))
         every[places] = cells
 
 
-def _put_texts(out: "np.ndarray[Any, Any]", places: "np.ndarray[Any, Any]", cells: "np.ndarray[Any, Any]") -> None:
+def _put_texts(out: np.ndarray[Any, Any], places: np.ndarray[Any, Any], cells: np.ndarray[Any, Any]) -> None:
     joined = np.frombuffer(b"".join(cells), np.uint8)
     lengths = np.fromiter(map(len, cells), np.int64, len(cells))
     begins = np.cumsum(lengths) - lengths

@@ -1,5 +1,7 @@
 """Write the sensors of an upload and their samples, which are the longest table of all."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -7,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc import specs
 from profsvc.errors import DomainError, InputError, counted
@@ -18,7 +19,8 @@ from profsvc.store.ingest.writers.dictionaries import reject_nul
 from profsvc.store.ingest.writers.packed_samples import MAX_READINGS, MIN_READINGS, Packed, kinds_of, pack
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable
-from profsvc.tables.column_tables import IntegerArrays, integer_arrays
+from profsvc.tables.column_tables import IntegerArrays, Integers, integer_arrays
+from profsvc.tables.on_demand import pd
 
 SENSOR_COLUMNS = ("quantity", "name", "unit", "gpu_index", "device", "x_mm", "y_mm", "quality", "line")
 MAX_NS = float(2**63)
@@ -69,7 +71,7 @@ class Sensors:
         columns["plausible_high"] = [None if one is None else one.high for one in limits]
         self.sink.write("sensors", columns)
 
-    def write_samples(self, table: ColumnTable, reasons: pd.arrays.IntegerArray) -> None:
+    def write_samples(self, table: ColumnTable, reasons: Integers) -> None:
         """Write a tidy table of samples, sensor by sensor, with the number of each reason."""
         begin = self.first + self.samples.total() + 1
         if begin + len(table) > self.first + IDS_PER_UPLOAD:
@@ -206,11 +208,11 @@ class Sensors:
             self.last_index[sensor] = int(indexes[head + size - 1])
             self.samples[sensor] += size
 
-    def _shift(self, table: ColumnTable, clock: str) -> pd.arrays.IntegerArray:
+    def _shift(self, table: ColumnTable, clock: str) -> Integers:
         """Return what a clock shows beyond its origin and ``elapsed_ns``, where it shows anything."""
         shown, elapsed = integer_arrays(table[f"{clock}_ns"]), integer_arrays(table["elapsed_ns"])
         if shown.missing.all():
-            return pd.arrays.IntegerArray(shown.values, shown.missing)
+            return Integers(shown.values, shown.missing)
         at = np.where(elapsed.missing, 0, elapsed.values) if elapsed.missing.any() else elapsed.values
         first = int(shown.missing.argmin())
         origin = self.origins.setdefault(clock, int(shown.values[first]) - int(at[first]))
@@ -219,7 +221,7 @@ class Sensors:
             raise InputError(f"line {line}: its time lies more than 292 years from that of other lines; correct it")
         shift = shown.values - at
         shift -= origin
-        return pd.arrays.IntegerArray(shift, shown.missing)
+        return Integers(shift, shown.missing)
 
     def finish(self, connection: Connection) -> list[str]:
         """Write what is known only at the end, and refuse samples of sensors that the file does not have.

@@ -1,9 +1,9 @@
 """Write the rows of source pages: numbers as they are, and every text of a file once."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any
-
-import pandas as pd
 
 from profsvc.errors import InputError
 from profsvc.store.ingest.staging import Sink
@@ -11,6 +11,7 @@ from profsvc.store.ingest.writers.bulk_insert import factorize, values
 from profsvc.store.ingest.writers.dictionaries import reject_nul
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.source import COUNTS, KIND_BITS, TEXT_COLUMNS
+from profsvc.tables.on_demand import pd
 
 MAX_CACHED_TEXTS = 50_000
 
@@ -56,13 +57,13 @@ class SourceLines:
         }
         self.sink.write("source_stalls", columns)
 
-    def _ids(self, ordinals: "pd.Series[Any]") -> list[int]:
+    def _ids(self, ordinals: pd.Series[Any]) -> list[int]:
         found = [self.first + ordinal + 1 for ordinal in values(ordinals)]
         if found and max(found) >= self.first + IDS_PER_UPLOAD:
             raise InputError(f"a file may have {IDS_PER_UPLOAD - 1:,} source lines and instructions; split it")
         return found
 
-    def _text_ids(self, column: "pd.Series[Any]") -> list[int | None]:
+    def _text_ids(self, column: pd.Series[Any]) -> list[int | None]:
         codes, distinct = factorize(column)
         reject_nul(distinct)
         self._add(text for text in distinct if text not in self.texts)

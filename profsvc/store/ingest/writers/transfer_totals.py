@@ -1,13 +1,15 @@
 """Totals per kind of transfer and file: number, duration and size."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.writers.bulk_insert import factorize_numbers, insert_rows
+from profsvc.tables.column_tables import Integers, integer_arrays
 
 MAX_INTEGER = 2**63 - 1
 Floats = npt.NDArray[np.float64]
@@ -28,14 +30,13 @@ class TransferTotals:
         """Begin without transfers."""
         self._kinds: dict[int, TransferTotal] = {}
 
-    def add(self, kind_ids: pd.arrays.IntegerArray, durations: Floats, sizes: pd.arrays.IntegerArray) -> None:
+    def add(self, kind_ids: Integers, durations: Floats, sizes: Integers) -> None:
         """Add the kind, duration in ns and size in bytes of each transfer."""
-        codes, kinds = factorize_numbers(kind_ids.to_numpy(np.int64))
-        ns, size = durations, sizes.to_numpy(np.float64, na_value=np.nan)
-        whole = sizes.to_numpy(np.int64, na_value=0)
+        codes, kinds = factorize_numbers(integer_arrays(kind_ids).values)
+        ns, (whole, unsized) = durations, integer_arrays(sizes)
         for code, kind in enumerate(kinds.tolist()):
             own = codes == code
-            timed, sized = own & ~np.isnan(ns), own & ~np.isnan(size)
+            timed, sized = own & ~np.isnan(ns), own & ~unsized
             before = self._kinds.get(kind, TransferTotal())
             self._kinds[kind] = TransferTotal(
                 before.transfers + int(own.sum()),
@@ -52,7 +53,7 @@ class TransferTotals:
         insert_rows(connection, "transfer_totals", ("upload_id", "kind_id", *TransferTotal._fields), rows)
 
 
-def _exact_sum(values: "np.ndarray[Any, np.dtype[np.int64]]") -> int:
+def _exact_sum(values: np.ndarray[Any, np.dtype[np.int64]]) -> int:
     """Return the sum of integers, which may exceed 64 bits.
 
     >>> _exact_sum(np.array([2**62, 2**62, 2**62]))

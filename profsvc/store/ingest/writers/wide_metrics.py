@@ -22,6 +22,8 @@ Size: the text plus one byte per cell, and about 25 bytes per column of a block.
 stored once per store.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -29,9 +31,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute
 
 from profsvc.errors import DomainError, InputError
 from profsvc.store.connection.sql import Connection, Engine, text
@@ -41,6 +40,7 @@ from profsvc.store.ingest.writers.dictionaries import Names, writing_names
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.wide_metrics import MAX_BLOCK_LAUNCHES, MAX_DIGITS
 from profsvc.tables import Wide, WideColumns, unpivot
+from profsvc.tables.on_demand import pa, pd
 
 LAUNCHES_PER_STRIPPED_ZERO = 4
 """Zeros are left out where one cell of so many ends in one."""
@@ -216,7 +216,7 @@ def _column_by_column(block: Wide) -> pa.StringArray:
 def _joined_columns(texts: pa.StringArray, launches: int) -> list[str]:
     """Return the texts of each column with a NUL, which no cell holds, between them."""
     columns = pa.ListArray.from_arrays(np.arange(0, len(texts) + 1, launches, dtype=np.int32), texts)
-    joined: list[str] = pyarrow.compute.binary_join(columns, "\0").to_pylist()
+    joined: list[str] = pa.compute.binary_join(columns, "\0").to_pylist()
     return joined
 
 
@@ -243,9 +243,9 @@ def _readable(texts: pa.StringArray, block: Wide) -> Flags:
     plain[np.searchsorted(offsets, np.flatnonzero(~_PLAIN[letters]), "right") - 1] = False
     values, factors = block.values.T.reshape(-1), np.repeat(block.columns.factors, rows)
     plain &= np.isfinite(values)
-    bare = texts if not (letters == ord(",")).any() else pyarrow.compute.replace_substring(texts, ",", "")
+    bare = texts if not (letters == ord(",")).any() else pa.compute.replace_substring(texts, ",", "")
     try:
-        read = pyarrow.compute.cast(pyarrow.compute.if_else(plain, bare, "0"), pa.float64())
+        read = pa.compute.cast(pa.compute.if_else(plain, bare, "0"), pa.float64())
     except pa.ArrowInvalid:  # a format that marks decimals otherwise
         return np.zeros((rows, width), np.bool_)
     plain &= read.to_numpy() * factors == values
