@@ -1,7 +1,6 @@
 """Columns of Arrow become columns of tidy tables, also where they are parts of others."""
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -13,10 +12,10 @@ from profsvc.formats.parsing.numbers import MAX_INT64
 def test_whole_numbers_that_may_be_missing():
     known = np.array([True, False, True])
     column = NullableInts(np.array([1, 0, -MAX_INT64]), known)
-    assert column.array().tolist() == [1, pd.NA, -MAX_INT64]
+    assert column.array().tolist() == [1, None, -MAX_INT64]
     second = NullableInts(np.array([7, 7, 0]), ~known)
     assert first_present(second, column).array().tolist() == [1, 7, -MAX_INT64]
-    assert first_present(column, column).array().tolist() == [1, pd.NA, -MAX_INT64]
+    assert first_present(column, column).array().tolist() == [1, None, -MAX_INT64]
 
 
 def test_decimals_are_two_words_each():

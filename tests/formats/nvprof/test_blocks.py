@@ -46,11 +46,11 @@ def test_plain_rows_are_read_at_once():
         "transfers": [1],
         "api_calls": [2],
     }
-    launch = part.tables["launches"]
-    assert (launch["kernel"][0], launch["correlation_id"][0]) == ("saxpy(float*, int)", 123)
-    assert (launch["start_ns"][0], launch["duration_ns"][0]) == (1_250_000_000, 2_500_000)
-    assert (launch["shared_mem_static_bytes"][0], launch["shared_mem_dynamic_bytes"][0]) == (1024, 128)
-    assert part.tables["transfers"]["bytes"][0] == 4 << 20
+    launch = {name: column.tolist()[0] for name, column in part.tables["launches"].items()}
+    assert (launch["kernel"], launch["correlation_id"]) == ("saxpy(float*, int)", 123)
+    assert (launch["start_ns"], launch["duration_ns"]) == (1_250_000_000, 2_500_000)
+    assert (launch["shared_mem_static_bytes"], launch["shared_mem_dynamic_bytes"]) == (1024, 128)
+    assert part.tables["transfers"]["bytes"].tolist()[0] == 4 << 20
     assert part.tables["api_calls"]["name"][0] == "cudaLaunch (saxpy(float*, int) [123])"
 
 

@@ -36,8 +36,8 @@ Column = Any
 class Plain(NamedTuple):
     """A column as numbers of 64 bits, or as places in ``texts``, and which of them have a value (None: all)."""
 
-    values: "np.ndarray[Any, Any]"
-    there: "np.ndarray[Any, np.dtype[np.bool_]] | None"
+    values: np.ndarray[Any, Any]
+    there: np.ndarray[Any, np.dtype[np.bool_]] | None
     width: int = 8
     texts: Sequence[bytes] | None = None
 
