@@ -212,7 +212,7 @@ class IntegerArrays(NamedTuple):
 def integer_arrays(column: Any) -> IntegerArrays:
     """Return the arrays of a nullable integer column, without copying them."""
     found = as_integers(column)
-    assert found is not None, f"{type(column)} is no column of integers"
+    assert found is not None, f"{type(column)} is not a column of integers"
     return IntegerArrays(found.values, found.missing)
 
 

@@ -155,7 +155,7 @@ def removing_blobs(files: BlobStore, seconds: float | None = None) -> Iterator[N
 def storing_blob(files: BlobStore | None, arrival: IncomingFile) -> Iterator[Callable[[], None]]:
     """Keep the bytes of an incoming file, compressed as they are read and hashed; without ``files`` nothing is kept.
 
-    Yield a function that waits until the bytes are on disk under their final name, and reads those that nobody read
+    Yield a function that waits until the bytes are on disk under their final name, and reads those that were not read
     yet. Call it before the rows are committed, and commit inside the block.
     """
     if files is None or not files.keep:
