@@ -176,7 +176,7 @@ def coded_ints(distinct: Sequence[int | None], codes: Codes) -> Integers:
     """Return a column of integers or null from distinct ones and codes.
 
     >>> coded_ints([7, None], np.array([1, 0])).tolist()
-    [<NA>, 7]
+    [None, 7]
     """
     values = np.array([number or 0 for number in distinct], np.int64)
     missing = np.array([number is None for number in distinct], np.bool_)

@@ -54,8 +54,9 @@ def test_a_report_is_made(nights, service):
 
     again = made(date=day(NIGHTS - 1).isoformat())
     assert (again.status_code, again.json()["report"]) == (201, nightly.report(nights, 1))
-    assert made(project="lab", zone="Europe/Berlin").json()["report"]["project"] == "lab"
     assert service.http.post(f"{service.url}/v1/reports").status_code == 201
+    # Berlin is ahead of UTC: for an hour or two its night is the next one, after which UTC's could not be reported.
+    assert made(project="lab", zone="Europe/Berlin").json()["report"]["project"] == "lab"
     for body, status, words in (
         ({"date": "x"}, 400, "is not a date"), ({"project": "no"}, 404, "no project"),
         ({"nigth": "x"}, 400, "key of the body"),

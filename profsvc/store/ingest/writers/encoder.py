@@ -263,7 +263,7 @@ def _nullable(numbers: Sequence[int | None], codes: npt.NDArray[np.integer]) -> 
     """Return a column of the numbers at codes; the code of null is -1.
 
     >>> _nullable([5, None], np.array([1, 0, -1])).tolist()
-    [<NA>, 5, <NA>]
+    [None, 5, None]
     """
     missing = np.array([*(number is None for number in numbers), True])
     plain = np.array([*(number or 0 for number in numbers), 0], np.int64)
