@@ -7,6 +7,7 @@ import pytest
 from profsvc.errors import DomainError
 from profsvc.store.ingest.writers.bulk_insert import factorize
 from profsvc.tables import Batch, CodedTexts, ColumnTable, as_frames, check, frame, frame_of_arrays
+from profsvc.tables.column_tables import full_column
 
 ROWS = {"sensor_index": [0, 0, 1], "sample_index": [0, 1, 0], "value": [1.5, None, 2.5],
         "reason": [None, "n/a", None], "line": [2, 3, 4]}  # fmt: skip
@@ -82,3 +83,10 @@ def test_a_table_is_not_another():
 def test_codes_of_texts_that_occur_are_distinct(codes, texts, expected):
     found, distinct = factorize(CodedTexts(np.array(codes, np.int32), texts))
     assert (found.tolist(), distinct) == expected
+
+
+@pytest.mark.parametrize("numbers", [[], [None], [7, None]])
+def test_integers_of_a_frame_stay_integers_however_many_they_are(numbers):
+    for given in (pd.array(numbers, dtype="Int64"), pd.Series(numbers, dtype="Int64")):
+        column = full_column("int", len(numbers), given)
+        assert (column.values.dtype, column.tolist()) == (np.int64, numbers)

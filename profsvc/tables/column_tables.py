@@ -282,7 +282,8 @@ _KINDS = {
 def full_column(kind: str, length: int, given: Any) -> ColumnData:
     """Return a column of a kind: a given array of ``length`` values, or one value or null for all rows."""
     if is_of_frame(given):
-        given = as_integers(given) or np.asarray(given)
+        integers = as_integers(given)
+        given = np.asarray(given) if integers is None else integers
     if kind == "int":
         if isinstance(given, Integers):
             return given
