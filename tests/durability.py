@@ -11,7 +11,6 @@ left over that ``doctor`` does not list.
 ``--crowd 16`` lets so many processes upload 100 files each at once, half of which others upload too.
 """
 
-import argparse
 import hashlib
 import io
 import multiprocessing
@@ -44,14 +43,18 @@ from profsvc.store.schema import results as schema
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests import postgres
 from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
+from tests.command_line import parser_of
 
 Make = Callable[[int], Iterator[str]]
 SLOWER = 4  # a file takes so much longer on a server, whose connections are made again
 KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))
 RUNS = 4  # that a crowd uploads into
-# A new process that has everything imported, and no thread of the one that asks for it.
+# A new process that has imported what this module imports, and no thread of the one that asks for it. The module itself
+# runs in every process.
 FORK = multiprocessing.get_context("forkserver")
-FORK.set_forkserver_preload(["profsvc.pipeline.ingestion", "profsvc.pipeline.analysis", "tests.durability"])
+FORK.set_forkserver_preload(
+    ["profsvc.pipeline.ingestion", "profsvc.pipeline.analysis", "tests.benchmarks.reading", "tests.postgres"]
+)
 # Whatever an upload has rows in, and the key that says whose they are.
 TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
 TABLES |= {"sample_blocks": "sensor_id"}
@@ -315,7 +318,7 @@ def place(on_server: bool) -> Iterator[tuple[str, Path]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--crowd", type=int, default=0, help="how many processes")
     parser.add_argument("--each", type=int, default=100, help="files of each process")

@@ -6,7 +6,6 @@ Inputs with an answer never seen before are damaged further. What is wrong is ma
 which tests/formats/invariants/test_fuzz.py reads again for ever.
 """
 
-import argparse
 import csv
 import hashlib
 import io
@@ -32,6 +31,7 @@ from profsvc import formats
 from profsvc.cli.application import app
 from profsvc.errors import InputError
 from profsvc.formats.parsing.stream import open_stream
+from tests.command_line import parser_of
 from tests.damage import damaged
 from tests.formats.conftest import count_lines
 
@@ -267,7 +267,7 @@ def run(seconds: float, seed: int, only: str | None) -> dict[str, object]:
 
 def main() -> int:
     """Run from the command line; exit code 1 if anything was wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description=(__doc__ or "").split("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reader", choices=NAMES, help="only its fixtures, and only this reader")

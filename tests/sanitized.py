@@ -1,6 +1,5 @@
 """Compiles the modules in C with sanitizers and asks them about random blocks; ``--minutes`` says for how long."""
 
-import argparse
 import os
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from profsvc.formats.splitter import build
+from tests.command_line import parser_of
 from tests.conftest import ROOT
 
 FLAGS = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -46,7 +46,7 @@ def run(source: Path, seconds: float, seed: int) -> tuple[int | None, str]:
 
 def main() -> int:
     sources = {source.stem: source for source in build.SOURCES}
-    parser = argparse.ArgumentParser(prog="python -m tests.sanitized", description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("module", choices=list(sources), nargs="?", help="one of the modules; all if left out")
     parser.add_argument("--minutes", type=float, default=1.0, help="for each module")
     parser.add_argument("--seed", type=int, default=1)

@@ -15,7 +15,14 @@ from profsvc.formats.timeseries.dates import DATE_ORDERS, AmbiguousDateParser
 from profsvc.formats.timeseries.labels import Channel, channel, channel_from_label, split_label, unit_of
 from profsvc.formats.timeseries.multiplexed import key_column_candidates
 from profsvc.formats.timeseries.table import read_table
-from profsvc.formats.timeseries.table_lines import MAX_PREAMBLE_LINES, Layout, TableFormat, layout_of, split_row
+from profsvc.formats.timeseries.table_lines import (
+    MAX_PREAMBLE_LINES,
+    Layout,
+    TableFormat,
+    is_serial_number,
+    layout_of,
+    split_row,
+)
 from profsvc.formats.timeseries.time_columns import TimeColumns, is_numeric
 from profsvc.specs.files.formats import TIMESERIES
 from profsvc.tables import Batch
@@ -193,11 +200,18 @@ def is_ordinal_name(cell: str) -> bool:
 
 
 def _values(named: list[str], clocks: set[int]) -> list[int]:
-    """Return the places of the columns that are neither clocks nor ordinals."""
+    """Return the places of the columns that are neither clocks, ordinals nor serial numbers.
+
+    >>> _values(["EasyLog USB", "Time", "Celsius(\u00b0C)", "Serial Number"], {1})
+    [2]
+    """
+    # EasyLog prints the name of the logger over the numbers of the rows, and its serial number at the end.
+    is_numbered = is_serial_number(named[-1]) and 1 in clocks
     return [
         place
         for place, cell in enumerate(named)
-        if place not in clocks and _word(cell) not in ORDINAL_NAMES and cell != "#"
+        if place not in clocks
+        and not (is_ordinal_name(cell) or is_serial_number(cell) or (is_numbered and place == 0 and 0 not in clocks))
     ]
 
 

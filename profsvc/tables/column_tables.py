@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import NoneType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -202,18 +202,11 @@ def is_text(column: ColumnData) -> bool:
     return isinstance(column, CodedTexts) or (isinstance(column, np.ndarray) and column.dtype.kind == "O")
 
 
-class IntegerArrays(NamedTuple):
-    """An integer column as two arrays: the values, and a mask of nulls."""
-
-    values: npt.NDArray[np.int64]
-    missing: npt.NDArray[np.bool_]
-
-
-def integer_arrays(column: Any) -> IntegerArrays:
-    """Return the arrays of a nullable integer column, without copying them."""
+def integers_of(column: Any) -> Integers:
+    """Return a nullable integer column, of a frame or not, without copying it."""
     found = as_integers(column)
     assert found is not None, f"{type(column)} is not a column of integers"
-    return IntegerArrays(found.values, found.missing)
+    return found
 
 
 def as_integers(column: Any) -> Integers | None:

@@ -16,7 +16,6 @@ Times are of this machine and its other work; their growth is what counts. A ser
 its tables have pages; ``--buffers 16MB`` gives this one as little for its few rows.
 """
 
-import argparse
 import calendar
 import hashlib
 import os
@@ -43,6 +42,7 @@ from profsvc.store.schema.tables import POWER, metadata
 from profsvc.views import history
 from tests import postgres
 from tests.benchmarks.reading import ROOT, ncu_raw, smi_log, write
+from tests.command_line import parser_of
 from tests.conftest import COUNTERS
 
 YEAR_RUNS = 365_000
@@ -304,7 +304,7 @@ def unit_costs(engine: Engine) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--months", type=int, default=3)
     parser.add_argument("--runs", type=int, default=4, help="runs per month")
     parser.add_argument("--loaded", type=int, default=2, help="of these, loaded from files")

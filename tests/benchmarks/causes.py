@@ -27,6 +27,7 @@ from profsvc import pipeline, specs, store
 from profsvc.analysis.causes.rows import launch_causes
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.specs.causes import causes
+from tests.command_line import parser_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SECOND = FIXTURES / "flaws_second"
@@ -97,7 +98,10 @@ def prediction(predicted: Sequence[float], achieved: Sequence[float]) -> Predict
 
 def main(arguments: Sequence[str]) -> dict[str, float]:
     """Print the tables of the named set, or of its named parts; return how often each answer was right."""
-    named, parts = (arguments[0], arguments[1:]) if arguments and arguments[0] not in PARTS else ("first", arguments)
+    parser = parser_of(__doc__)
+    parser.add_argument("words", nargs="*", metavar="SET or PART", help="a set or folder, and parts of it [first]")
+    words = parser.parse_args(arguments).words
+    named, parts = (words[0], words[1:]) if words and words[0] not in PARTS else ("first", words)
     folder = FOLDERS.get(named, Path(named))
     if not (folder / FILES[0]).exists():
         raise SystemExit(f"{named!r} is neither a set ({', '.join(FOLDERS)}) nor a folder with {FILES[0]}")

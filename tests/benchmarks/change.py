@@ -8,11 +8,11 @@ and counts a series as false if any of the looks raises a finding. No rule can t
 within 5 in 90 %: the cumulative sum with all parameters known, which is optimal (Lorden 1971, Moustakides 1986), is
 printed beside. Two things help: many series share one false share, and re-runs bring values the same night.
 
-*A finding hangs on a spike* if the other values show nothing at 5 %; `tests.benchmarks.left_out` computes that again.
-There is none, by construction. Beside it stands how often a spike was the last of several suspicious values: then the
-same series raises no finding while that value is missing. Near the step that is to be found no rule can tell these
-apart: the least that any rule can have which finds 2 sd within five values in 90 % is printed beside, by the lemma of
-Neyman and Pearson, with the level and the sd known and five values to look at, once and for a step up alone.
+*A finding hangs on a spike* if the other values show nothing at 5 %; `tests.formulas.change.left_out` computes that
+again. There is none, by construction. Beside it stands how often a spike was the last of several suspicious values:
+then the same series raises no finding while that value is missing. Near the step that is to be found no rule can tell
+these apart: the least that any rule can have which finds 2 sd within five values in 90 % is printed beside, by the
+lemma of Neyman and Pearson, with the level and the sd known and five values to look at, once and for a step up alone.
 """
 
 import time
@@ -24,7 +24,8 @@ from profsvc.formulas.change.histories import all_steps
 from profsvc.formulas.change.nightly_test import NightlyVerdict, newest_value, nightly_verdict
 from profsvc.formulas.change.steps import ALPHA, newest_step
 from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO
-from tests.benchmarks.left_out import counted, p_of_others
+from tests.command_line import parser_of
+from tests.formulas.change.left_out import counted, p_of_others
 
 SEED = 20261121
 SERIES = 20_000  # so that 90 % is known to 0.2 %
@@ -319,4 +320,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser_of(__doc__).parse_args()
     main()

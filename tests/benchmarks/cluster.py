@@ -12,7 +12,6 @@ machine: one process and the server mostly wait for each other, so its files tak
 best use all processors all the time.
 """
 
-import argparse
 import csv
 import gzip
 import io
@@ -39,6 +38,7 @@ from profsvc.store.schema.catalog import KINDS as VIEW_COLUMNS
 from profsvc.store.schema.catalog import VIEWS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests.benchmarks.reading import ROOT, gpu_trace, nsys_trace, smi_log
+from tests.command_line import parser_of
 from tests.postgres import Server, migrated, server
 
 RAW_PAGE = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
@@ -351,7 +351,7 @@ def _require_stored(done: Sequence[scale.Outcome]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=2)
     asked = parser.parse_args()

@@ -26,6 +26,7 @@ import pandas as pd
 from profsvc import pipeline, store
 from tests.benchmarks.causes import EXCLUDED, FILES, FOLDERS, cases
 from tests.benchmarks.ledger import SETS, table_of
+from tests.command_line import parser_of
 
 LEAST_RISE, MOST_RISE = 1e-3, 0.1
 THROUGHPUT, WARPS, SMS = "throughput_occupancy", "load_balance_warp", "load_balance_sm"
@@ -133,4 +134,5 @@ def _others(table: pd.DataFrame) -> str:
 
 
 if __name__ == "__main__":
+    parser_of(__doc__).parse_args()
     main()

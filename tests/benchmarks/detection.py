@@ -32,6 +32,7 @@ import pandas as pd
 
 from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
 from tests.benchmarks.change import autoregressive, two_states, white
+from tests.command_line import parser_of
 
 SEED = 20261127
 LEVEL_NS, SD = 1e6, 0.02
@@ -313,7 +314,7 @@ def compared(python: str, kind: str, history: int, asked: argparse.Namespace) ->
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("kinds", nargs="*", default=[*NOISES, *UNSEEN])
     parser.add_argument("--series", type=int, default=100)
     parser.add_argument("--nights", type=int, default=20)

@@ -9,7 +9,6 @@ those of the processor, and these as a multiple of the same page of the small st
 changes least.
 """
 
-import argparse
 import asyncio
 import csv
 import gzip
@@ -28,6 +27,7 @@ from profsvc import pipeline, store
 from profsvc.web.app import create_app
 from profsvc.web.http.state import AppState
 from tests.benchmarks.lists import fill
+from tests.command_line import parser_of
 from tests.conftest import DEMO
 
 MAX_FIRST_MS, MAX_ALL_MS = 300, 1000
@@ -132,7 +132,7 @@ async def _asked(engine: Engine, numbers: Mapping[str, Any]) -> dict[str, Took]:
 
 def main() -> None:
     """Fill both stores, ask all pages, and print the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--launches", type=int, default=20_000)
     parser.add_argument("--store", type=Path)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 import httpx
 
+from tests.command_line import parser_of
+
 LIMIT_S = 60.0
 # What is waited for, and the path whose rows are it.
 WANTED = {
@@ -70,4 +72,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    parser_of(__doc__).parse_args()
     sys.exit(main())

@@ -5,7 +5,6 @@ already, whose database must be new; without it a SQLite file and a Postgres ser
 quantity is asked many times, of a kernel that each run has, of a rare one, of one project and from the middle on.
 """
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.views import history
 from tests import postgres
+from tests.command_line import parser_of
 from tests.conftest import COUNTERS
 
 METRICS, PROJECTS, EVERY_RARE, EVERY_POWER = 100, 20, 500, 4
@@ -137,7 +137,7 @@ def stores(url: str | None) -> Iterator[list[str]]:
 
 def main() -> None:
     """Fill both, ask, and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--url")

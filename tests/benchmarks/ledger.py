@@ -15,6 +15,7 @@ from scipy.stats import spearmanr
 
 from tests.benchmarks.causes import EXCLUDED, FOLDERS, NO_FLAW, cases, stored, vendor_speedup
 from tests.benchmarks.model_times import LATER
+from tests.command_line import parser_of
 
 SETS = ("first", *LATER)
 PREDICTIONS = {
@@ -64,6 +65,9 @@ def table_of(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def main(arguments: Sequence[str]) -> pd.DataFrame:
     """Print the tables; return the pairs."""
+    parser = parser_of(__doc__)
+    parser.add_argument("every", nargs="?", choices=["all"], help="print every pair as well")
+    asked = parser.parse_args(arguments)
     every = pd.concat([pairs(name) for name in SETS], ignore_index=True)
     by_set = [(name, len(own), own) for name, own in every.groupby("set", sort=False)]
     by_set += [("all", len(every), every.assign(constant=every["achieved"].median()))]
@@ -74,7 +78,7 @@ def main(arguments: Sequence[str]) -> pd.DataFrame:
     flaws = pd.DataFrame(columns)
     rows = [(name, int(row["pairs"]), f"×{row['bias']:.2f}", f"×{row['factor']:.2f}") for name, row in flaws.iterrows()]
     print("\n" + table_of(["flaw", "pairs", "predicted / achieved", "typical factor"], rows))
-    if "all" in arguments:
+    if asked.every:
         numbers = ["achieved", *list(PREDICTIONS)[:3]]
         shown = every.assign(**{one: every[one].astype("float64").round(2) for one in numbers})
         columns_shown = ["set", "work", "flaw", *numbers]

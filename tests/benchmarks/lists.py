@@ -8,7 +8,6 @@ each 20th run and one in each third. Every question is asked over HTTP, one afte
 run. The service is of this process, whose CPU time is printed too, the databases as they are set up for work.
 """
 
-import argparse
 import csv
 import gzip
 import io
@@ -37,6 +36,7 @@ from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
 from tests.benchmarks.loading import DURABLE
 from tests.benchmarks.reading import KERNELS
+from tests.command_line import parser_of
 from tests.conftest import ROOT
 from tests.postgres import migrated, server
 
@@ -222,7 +222,7 @@ def main() -> None:
     from profsvc.web.http.state import AppState
     from tests.web.conftest import running
 
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--times", type=int, default=ASKED)
     parser.add_argument("--only", default="", help="sqlite or postgresql")

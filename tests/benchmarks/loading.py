@@ -9,7 +9,6 @@ the ratios to both are printed; above 1 profsvc is the faster. Times are without
 of the process, for the peers with that of their programs; profsvc manages it as ``profsvc upload`` does.
 """
 
-import argparse
 import random
 import statistics
 import subprocess
@@ -23,6 +22,7 @@ from typing import NamedTuple
 
 from profsvc import specs
 from tests.benchmarks.reading import KERNELS, ROOT, gpu_trace, write
+from tests.command_line import parser_of
 from tests.postgres import Server, migrated, server
 
 START = """
@@ -199,7 +199,7 @@ def rows_of(found: list[dict[str, Figures]]) -> Iterator[tuple[str, float, float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the full size of each file")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="", help="part of the name of a case or a database")

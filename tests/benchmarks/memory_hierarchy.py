@@ -7,7 +7,6 @@ parts. It prints the seconds on the wall and of the processor, the runs that the
 second, the memory, and the distributions.
 """
 
-import argparse
 import resource
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from profsvc.formulas.memory_hierarchy import LEVELS, LOAD, STORE, Cache, Hierarchy, Trace, hierarchy_of, pack
 from profsvc.formulas.memory_hierarchy.simulation import MIN_RUNS
+from tests.command_line import parser_of
 
 LENGTH, WARPS, WARPS_AT_ONCE = 100, 8, 8_000
 H200_LIKE = Hierarchy(132, 8, Cache(512, 4), Cache(25600, 16))
@@ -44,7 +44,7 @@ def _warps(warps: NDArray[np.int64], seed: int) -> Trace:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--references", type=int, default=10_000_000)
     parser.add_argument("--order", default="rate")
     given = parser.parse_args()

@@ -18,6 +18,7 @@ import pandas as pd
 
 from tests.benchmarks.causes import EXCLUDED, FOLDERS, NO_FLAW, cases, stored
 from tests.benchmarks.ledger import SETS, score, table_of
+from tests.command_line import parser_of
 
 STEP = re.compile(r"(?P<walk>.+)_\d")
 SAME_IDEAL, AT_LIMIT, MUCH_LEFT = 0.1, 1.1, 1.5
@@ -79,4 +80,5 @@ def _walk(work: str) -> str | None:
 
 
 if __name__ == "__main__":
+    parser_of(__doc__).parse_args()
     main()

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from profsvc.formulas.criteria import host_sync
+from tests.command_line import parser_of
 
 RECORD = Path(__file__).parents[2] / "fixtures" / "merged_launches"
 BEFORE, SAME_KERNELS, MERGED = "launches", ("graph_node", "batched"), "merged"
@@ -87,4 +88,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser_of(__doc__).parse_args()
     main()

@@ -28,6 +28,7 @@ from profsvc.analysis.models.answer import TIME_MODELS
 from profsvc.analysis.models.inputs import Inputs, input_names, model_inputs
 from tests.benchmarks.models import counters_of
 from tests.benchmarks.potential import CAPTURE, HELD_OUT, SHARED
+from tests.command_line import parser_of
 
 PUBLISHED = {"mwp_cwp": "5.4 % on micro-benchmarks, 13.3 % on Merge, printed by the source for four devices of 2008"}
 LATENCIES = ("arithmetic_latency_cycles", "l1_latency_cycles", "l2_latency_cycles")
@@ -167,8 +168,10 @@ def _origins(inputs: Inputs) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Print the named sets, or all, and a line each at the end."""
+    parser = parser_of(__doc__)
+    parser.add_argument("sets", nargs="*", metavar="SET", help="sets of kernels [all]")
     found = {}
-    for name in arguments or SETS:
+    for name in parser.parse_args(arguments).sets or SETS:
         if name == "captures" and not SHARED.exists():
             print(f"{SHARED} is absent: the 34 kernels of the capture are left out", file=sys.stderr)
             continue

@@ -7,7 +7,6 @@ store takes, the seconds of one process, the launches a second and the peak memo
 columns at once, on a part of the launches (``--whole``), as a ratio.
 """
 
-import argparse
 import resource
 import tempfile
 import time
@@ -22,6 +21,7 @@ from profsvc import pipeline, specs, store
 from profsvc.analysis.models import evaluation as models
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.inputs import model_inputs
+from tests.command_line import parser_of
 
 ROOT = Path(__file__).parents[2]
 CAPTURE = ROOT.parent / "shared" / "captures" / "h200" / "ncu_raw_base.csv.gz"
@@ -85,7 +85,7 @@ def timed(parts: Iterator[pd.DataFrame], work: Callable[[pd.DataFrame], object])
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--launches", type=int, default=1_000_000)
     parser.add_argument("--whole", type=int, default=500_000)
     parser.add_argument("--rows", type=int, default=100_000, help="launches whose rows are made too")

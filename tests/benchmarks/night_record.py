@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from profsvc import pipeline, store
 from profsvc.pipeline.nightly import report_of_night
+from tests.command_line import parser_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = {name: f"night_record_{name}" for name in ("second", "third", "fourth")}
@@ -89,8 +90,11 @@ def said(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 
 def main(arguments: Sequence[str]) -> tuple[dict[str, int], int]:
     """Print what the reports of all nights find; return the night of the last finding per kernel, and the false."""
-    folders = [word for word in arguments if word != "with_log"] or ["night_record"]
-    record = FIXTURES / FOLDERS.get(folders[0], folders[0])  # a whole path stays as it is
+    parser = parser_of(__doc__)
+    parser.add_argument("folder", nargs="?", default="night_record", help="a folder of nights [%(default)s]")
+    parser.add_argument("with_log", nargs="?", choices=["with_log"], help="read the logs of nvidia-smi too")
+    asked = parser.parse_args(arguments)
+    record = FIXTURES / FOLDERS.get(asked.folder, asked.folder)  # a whole path stays as it is
     truth, found, false = changes(record), dict[Change, int](), 0
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
@@ -98,7 +102,7 @@ def main(arguments: Sequence[str]) -> tuple[dict[str, int], int]:
             at = f"{FIRST + timedelta(days=night):%Y-%m-%dT%H:%M:%SZ}"
             run = store.RunInfo(name=f"night {night}", project="suite", started_at=at, at=at)
             pipeline.ingest(engine, io.BytesIO(trace), "trace.csv", run)
-            if "with_log" in arguments:
+            if asked.with_log:
                 pipeline.ingest(engine, io.BytesIO(log), "nvidia_smi.csv", run)
             document = report_of_night(engine, "suite", at[:10])
             for row in document["findings"]:

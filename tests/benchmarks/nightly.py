@@ -9,7 +9,6 @@ a load that draws 3 % more: how many raise an alarm by the power as measured, an
 import hashlib
 import os
 import resource
-import sys
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
@@ -22,6 +21,7 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.tables import Batch, frame
 from tests import nights
+from tests.command_line import parser_of
 
 SEED = 20261121
 SERIES, NIGHTS = 1000, 60
@@ -118,7 +118,11 @@ def _line(what: str, value: Any) -> None:
 
 def main() -> None:
     """Print both tables."""
-    series, count = (int(word) for word in (*sys.argv[1:], *map(str, (SERIES, NIGHTS)[len(sys.argv) - 1 :])))
+    parser = parser_of(__doc__)
+    parser.add_argument("series", nargs="?", type=int, default=SERIES, help="number of kernels [%(default)s]")
+    parser.add_argument("nights", nargs="?", type=int, default=NIGHTS, help="number of nights [%(default)s]")
+    asked = parser.parse_args()
+    series, count = asked.series, asked.nights
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(os.environ.get("PROFSVC_STORE") or str(Path(folder) / "store.sqlite"))
         got = watched(engine, series, count)

@@ -15,7 +15,6 @@ deletions slow were two foreign keys to ``launches``: looking them up took 0.65 
 are gone.
 """
 
-import argparse
 import hashlib
 import statistics
 import time
@@ -34,6 +33,7 @@ from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import Batch, frame, frame_of_arrays
 from tests import postgres
 from tests.benchmarks.querying import KERNELS, RANKED
+from tests.command_line import parser_of
 from tests.conftest import COUNTERS
 
 TABLES = {"launches": "launch_id", "samples": "sample_id"}
@@ -172,7 +172,7 @@ def stores(server: postgres.Server, runs: int, parts: int) -> Iterator[tuple[Eng
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--parts", type=int, default=10)
     parser.add_argument("--times", type=int, default=7)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from profsvc import pipeline, store
+from tests.command_line import parser_of
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "captures" / "h200"
@@ -119,4 +120,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser_of(__doc__).parse_args()
     main()

@@ -18,6 +18,7 @@ from profsvc import pipeline, store
 from profsvc.formulas.power.active_sms import fit_active_sms, predict_active_sms
 from profsvc.reports.text.power_components import components as in_words
 from profsvc.views.power.components import components
+from tests.command_line import parser_of
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT.parent / "shared" / "captures" / "h200"
@@ -116,4 +117,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser_of(__doc__).parse_args()
     main()

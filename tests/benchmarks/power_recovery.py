@@ -9,7 +9,6 @@ the truth with an error of 0.05 s. Beside the offsets stands what the logs allow
 (`tests.formulas.thermal.recovery_bound`), and both once more for logs of 5 to 8 loads in place of 2 to 4.
 """
 
-import sys
 import time
 from collections.abc import Iterable
 from multiprocessing import Pool
@@ -23,6 +22,7 @@ from profsvc.formulas.thermal.coefficient_fit import fit_coefficient
 from profsvc.formulas.thermal.rc_fit_under_load import LoadFit, fit_load
 from profsvc.formulas.thermal.rc_fits import is_known_within
 from profsvc.formulas.thermal.temperature_coefficient import Coefficient
+from tests.command_line import parser_of
 from tests.formulas.thermal import synthetic_logs
 from tests.formulas.thermal.recovery_bound import Least, least_errors, right_at_best
 from tests.formulas.thermal.synthetic_logs import Log, Truth
@@ -192,4 +192,6 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    parser = parser_of(__doc__)
+    parser.add_argument("logs", nargs="?", type=int, default=1000, help="number of logs [%(default)s]")
+    main(parser.parse_args().logs)

@@ -18,7 +18,6 @@ Series of the Turing data are looked at once. Covering and F1 are those of van d
 margin of five; their best defaults over all one-dimensional series are 0.706 and 0.744.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from scipy.stats import mannwhitneyu
 
 from profsvc.formulas.change.histories import all_steps
 from tests.benchmarks.detection import SD, later, of_peers, walk
+from tests.command_line import parser_of
 
 SIDE, FIRST, NEAR, SOON, MARGIN = 20, 20, 5, 20, 5
 OBVIOUS_SD, OBVIOUS_SHARE = 5.0, 0.01
@@ -192,7 +192,7 @@ def _turing_table(folder: Path, python: str) -> None:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--half", type=int, choices=(0, 1), help="every other series; default: all")
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="that has the other tools")

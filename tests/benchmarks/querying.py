@@ -6,7 +6,6 @@ history of one kernel: of the views, of the base tables by the plan that SQLite 
 rows as Parquet. A ratio above 1 means that the views are the faster. The plans of the views are printed.
 """
 
-import argparse
 import hashlib
 import sqlite3
 import statistics
@@ -22,6 +21,7 @@ import numpy as np
 from profsvc import store
 from profsvc.tables import Batch, frame_of_arrays
 from tests.benchmarks.reading import KERNELS
+from tests.command_line import parser_of
 
 LAUNCHES = 10_000
 RANKED = """
@@ -121,7 +121,7 @@ def timed(ask: Callable[[], Any], repeats: int) -> float:
 def main() -> None:
     import duckdb
 
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--runs", type=int, default=500, help="runs of 10,000 launches")
     parser.add_argument("--repeats", type=int, default=3)
     wanted = parser.parse_args()

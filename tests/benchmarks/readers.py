@@ -10,7 +10,6 @@ the service and of the readers, and the most memory of all processes of the serv
 Every page is asked once before the clock starts, so the kinds are also printed with the time of their first answer.
 """
 
-import argparse
 import http.client
 import json
 import os
@@ -29,6 +28,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from tests.benchmarks.reading import gpu_trace, write
+from tests.command_line import parser_of
 from tests.conftest import DEMO, ROOT
 
 TRACE_RUN = "trace"
@@ -210,7 +210,7 @@ def first_look(port: int, kinds: dict[str, list[str]]) -> None:
 
 def main() -> None:
     """Fill a store and let readers read it."""
-    given = argparse.ArgumentParser()
+    given = parser_of(__doc__)
     given.add_argument("--readers", type=int, nargs="+", default=[8, 32, 64])
     given.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     given.add_argument("--seconds", type=float, default=20.0)

@@ -8,7 +8,6 @@ ratio above 1 means that profsvc is the faster.
 Times are without the imports; the memory is the highest of the process, which profsvc manages as ``profsvc upload``.
 """
 
-import argparse
 import random
 import statistics
 import subprocess
@@ -19,6 +18,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from string import Template
+
+from tests.command_line import parser_of
 
 ROOT = Path(__file__).parents[2]
 TYPES = ("float", "double", "__half", "int", "long long", "unsigned char")
@@ -260,7 +261,7 @@ def timed(body: str, path: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the full size of each file")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", choices=[title for title, _, _ in CASES], help="one of the files")

@@ -8,7 +8,6 @@ of each from the tables of launches and copies alone, without any summary. A rat
 faster. The last lines group all launches by kernel through ``v1_launches``: profsvc may take twice as long as SQLite.
 """
 
-import argparse
 import sqlite3
 import statistics
 import subprocess
@@ -24,6 +23,7 @@ import httpx
 
 from profsvc import pipeline, store
 from tests.benchmarks.reading import ROOT, gpu_trace, write
+from tests.command_line import parser_of
 
 ROUNDS = 5
 LONGEST = "SELECT * FROM launches ORDER BY duration_ns DESC LIMIT 50"
@@ -95,7 +95,7 @@ def report(what: str, ours: float, plain: float) -> None:
 
 def main() -> None:
     """Print the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--launches", type=int, default=5_000_000)
     parser.add_argument("--store", help="a store that an earlier run left, or where to leave it")
     wanted = parser.parse_args()

@@ -39,6 +39,7 @@ from profsvc.scheduler.execution import (
 from profsvc.scheduler.jobs import Job, JobKind
 from profsvc.store.connection.transactions import reading
 from tests import postgres
+from tests.command_line import parser_of
 
 PROCESSES = 5
 KILLED = 0.25
@@ -282,11 +283,14 @@ def stores(asked: list[str]) -> Iterator[dict[str, str]]:
 
 def main() -> int:
     """Prove it on each store; return 1 where it is not so."""
-    slots = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    parser = parser_of(__doc__)
+    parser.add_argument("slots", nargs="?", type=int, default=1000, help="number of slots [%(default)s]")
+    parser.add_argument("stores", nargs="*", metavar="STORE", help="stores [SQLite and a Postgres server of its own]")
+    asked = parser.parse_args()
     right = True
-    with stores(sys.argv[2:]) as found:
+    with stores(asked.stores) as found:
         for name, url in found.items():
-            outcome = prove(url, slots)
+            outcome = prove(url, asked.slots)
             told(name, outcome)
             right &= outcome.is_right()
     return 0 if right else 1

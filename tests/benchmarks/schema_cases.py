@@ -5,7 +5,6 @@
 prints how many were sent, and what broke; 85 are more than 10,000 in all.
 """
 
-import sys
 import tempfile
 import time
 import warnings
@@ -15,6 +14,8 @@ from typing import NamedTuple
 
 import httpx
 from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.command_line import parser_of
 
 SEED = 20261121
 
@@ -70,7 +71,9 @@ def main() -> None:
     from tests.conftest import DEMO
     from tests.web.conftest import running
 
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else 85
+    parser = parser_of(__doc__)
+    parser.add_argument("cases", nargs="?", type=int, default=85, help="requests of each route at most [%(default)s]")
+    most = parser.parse_args().cases
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
         with DEMO.open("rb") as stream:

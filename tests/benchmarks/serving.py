@@ -12,7 +12,6 @@ import csv
 import gzip
 import io
 import logging
-import sys
 import tempfile
 import time
 import warnings
@@ -23,6 +22,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.command_line import parser_of
 from tests.conftest import DEMO, ROOT
 
 ROUNDS = 3
@@ -99,7 +99,9 @@ def main() -> None:
     """Send each page a few times."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")  # pandas wonders at mixed columns
-    megabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
+    parser = parser_of(__doc__)
+    parser.add_argument("megabytes", nargs="?", type=float, default=10.0, help="size of a page in MB [%(default)g]")
+    megabytes = parser.parse_args().megabytes
     print("page        MB launches   values  " + "".join(f"{name:>9}" for name in Took._fields) + "  /pandas")
     with tempfile.TemporaryDirectory() as folder:
         for page in PAGES:

@@ -6,12 +6,13 @@ python -m tests.benchmarks.slow_clients [CONNECTIONS, default 1100]
 import logging
 import socket
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import httpx
+
+from tests.command_line import parser_of
 
 BEGUN = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 BODY = b"POST /v1/uploads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"
@@ -66,8 +67,10 @@ def main() -> None:
     from profsvc.web.server import max_connections
     from tests.web.conftest import running
 
+    parser = parser_of(__doc__)
+    parser.add_argument("connections", nargs="?", type=int, default=1100, help="slow connections [%(default)s]")
+    count = parser.parse_args().connections
     logging.disable(logging.CRITICAL)
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1100
     max_connections()
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))

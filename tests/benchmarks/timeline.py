@@ -11,7 +11,6 @@ With ``--perfetto`` the run is only exported for Perfetto, and the slices of the
 reads them, are counted and summed beside the rows of the store.
 """
 
-import argparse
 import io
 import shutil
 import sqlite3
@@ -30,6 +29,7 @@ from profsvc.views.traces.export import write_perfetto
 from profsvc.views.traces.timeline import search, timeline
 from tests.benchmarks.reading import gpu_trace, write
 from tests.benchmarks.run_pages import service
+from tests.command_line import parser_of
 
 ZOOMS, COLUMNS = 16, 600
 GROUPED = """
@@ -40,7 +40,7 @@ GROUPED = """
 
 def main() -> None:
     """Print the seconds of the first answer and of each zoom."""
-    parser = argparse.ArgumentParser()
+    parser = parser_of(__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--perfetto", action="store_true")
     wanted = parser.parse_args()

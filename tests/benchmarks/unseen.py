@@ -30,6 +30,7 @@ from profsvc.analysis.potential.peaks import peaks
 from profsvc.specs.causes import LEAST_SHARES, causes, least_shares
 from profsvc.specs.table_files import DATA
 from tests.benchmarks.causes import CAUSE_OF_LABEL, DEVICE, EXCLUDED, FIXTURES, FOLDERS, NO_FLAW, cases, stored
+from tests.command_line import parser_of
 
 RECORD = FIXTURES / "first_sight" / "attributions.csv.gz"
 TODAY = FIXTURES / "first_sight" / "today.csv.gz"
@@ -211,9 +212,14 @@ def write(fit: Fit, launches: Launches, path: Path) -> None:
 
 def main(arguments: Sequence[str]) -> dict[str, tuple[Array, Array]]:
     """Print both scores of each set; return them."""
-    if arguments[:1] == ["record"]:
-        record(arguments[1])
-    if "write" in arguments:
+    parser = parser_of(__doc__)
+    acts = parser.add_subparsers(dest="act", metavar="write | record SET")
+    acts.add_parser("write", help="record what the rules of today say, and write the table")
+    acts.add_parser("record", help="add what they say of a set to the answers at first sight").add_argument("set")
+    asked = parser.parse_args(arguments)
+    if asked.act == "record":
+        record(asked.set)
+    if asked.act == "write":
         _save(pd.concat([said_today(name) for name in SETS], ignore_index=True), TODAY)
     launches, today = recorded(), recorded(TODAY)
     found = left_out(launches, today)
@@ -225,7 +231,7 @@ def main(arguments: Sequence[str]) -> dict[str, tuple[Array, Array]]:
     known = design(launches, today)
     fit = fitted(known)
     print(f"odds rise with the share to the power of {fit.exponent:.2f}")
-    if "write" in arguments:
+    if asked.act == "write":
         write(fit, known, DATA / LEAST_SHARES)
     return found
 

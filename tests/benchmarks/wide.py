@@ -6,7 +6,6 @@ Bytes are told as multiples of what gzip -6 makes of the page: those of the cell
 the names of metrics and the results of the analysis lie as well. Numbers of the generated pages follow no order at all.
 """
 
-import argparse
 import gzip
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from profsvc.formats.parsing.stream import open_stream
 from tests.benchmarks.reading import ROOT, ncu_raw, write
+from tests.command_line import parser_of
 
 UPLOAD = """
 import resource, sqlite3, sys, time
@@ -47,7 +47,7 @@ def measured(page: Path, file: Path) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the kernels of the generated pages")
     wanted = parser.parse_args()

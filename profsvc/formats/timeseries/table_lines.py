@@ -30,9 +30,16 @@ CUT_AMONG_REJECTED = "the file ends inside this row, and no row above has the ce
 BLOCK_BYTES, SMALL_BLOCK_BYTES = 2 << 20, 1 << 12
 # Columns of remarks, whose empty cells LabVIEW and other programs omit.
 REMARKS = {"comment", "comments", "note", "notes", "remark", "remarks", "bemerkung", "bemerkungen", "kommentar"}
+# The last column of loggers such as EasyLog USB; it has a value in the first row alone, and the cell is absent below.
+SERIAL_NUMBERS = {"serial number", "serial no", "serial no.", "serial", "s/n"}
 # Graphtec prints a sign, and then the number in a field of fixed width.
 _SPACED_SIGN = re.compile(r'(^|[\t;,"]) *([-+]) +(?=[.0-9])')
 _DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")
+
+
+def is_serial_number(name: str) -> bool:
+    """Tell whether a column names the logger of a table, and is no reading."""
+    return name.strip().lower() in SERIAL_NUMBERS
 
 
 def split_row(line: str, sign: str) -> list[str]:
@@ -97,10 +104,16 @@ class Layout:
     def least(self) -> int:
         """The minimum of cells in a row; with commas as separators all are required, because a comma may mark decimals.
 
+        A serial number is never required.
+
         >>> Layout("\\t", ("t", "P", "Comment"), TimeColumns((0,), None), (1,), ()).least
         2
+        >>> Layout(",", ("Logger", "Time", "Celsius", "Serial Number"), TimeColumns((1,), None), (2,), ()).least
+        3
         """
         width = self.width
+        if is_serial_number(self.header[width - 1]) and width - 1 not in {*self.places, *self.times.places}:
+            width -= 1
         while width > 1 and self.sign != "," and width - 1 not in self.times.places:
             is_remark = self.header[width - 1].lower() in REMARKS
             if not is_remark and width - 1 not in self.skipped:

@@ -44,7 +44,7 @@ from profsvc.store.ingest.writers.writer_thread import in_writer_thread, stateme
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import Batch, Table, check, check_wide, frame_of
-from profsvc.tables.column_tables import integer_arrays
+from profsvc.tables.column_tables import integers_of
 
 PrepareStore = Callable[[Connection], None]
 CompleteRun = Callable[[int], object]
@@ -259,7 +259,7 @@ class _Upload:
             self.lines_in_rejects += int(frame_of(table)["lines"].sum())
         if "launch_index" not in table:
             return
-        indexes = integer_arrays(table["launch_index"])
+        indexes = integers_of(table["launch_index"])
         highest = int(np.max(indexes.values, initial=-1, where=~indexes.missing))
         if highest > IDS_PER_UPLOAD - 2:
             raise InputError(f"launch {highest}: a file may have {IDS_PER_UPLOAD - 1:,} launches; split it")

@@ -18,7 +18,7 @@ from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO
 from profsvc.formulas.change.two_level_test import without_each
 from profsvc.formulas.numerics.series import Series
 from tests.benchmarks import change as simulated
-from tests.benchmarks.left_out import counted, p_by_definition, p_of_others, tail_of_others
+from tests.formulas.change.left_out import counted, p_by_definition, p_of_others, tail_of_others
 from tests.formulas.change.noise import STEADY, at_most
 
 

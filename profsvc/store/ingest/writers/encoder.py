@@ -23,7 +23,7 @@ from profsvc.store.ingest.writers.transfer_totals import TransferTotals
 from profsvc.store.ingest.writers.wide_metrics import WideCells
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable, Table, frame_of, nulls
-from profsvc.tables.column_tables import Integers, integer_arrays
+from profsvc.tables.column_tables import Integers, integers_of
 from profsvc.tables.on_demand import pd
 
 PLAIN_LAUNCH = (
@@ -166,12 +166,12 @@ class Encoder:
         given: Columns = dict(table.columns)
         with names_together(self.store):
             self._number(given)
-        known = integer_arrays(given["device_id"])
+        known = integers_of(given["device_id"])
         self.first_device = self.first_device or _first(given["device_id"])
         self.file_devices.update(np.unique(known.values[~known.missing]).tolist())
         self.first_host = self.first_host or next(iter(factorize(given["host"])[1]), None)
-        launch_ids = integer_arrays(given["launch_index"]).values + (self.first + 1)
-        kernel_ids, durations = integer_arrays(given["kernel_id"]).values, given["duration_ns"]
+        launch_ids = integers_of(given["launch_index"]).values + (self.first + 1)
+        kernel_ids, durations = integers_of(given["kernel_id"]).values, given["duration_ns"]
         self.totals.add(kernel_ids, durations)
         self.listed.add(launch_ids, kernel_ids, durations)
         self.launches.add(given["place_id"], given["shape_id"], given)
@@ -272,12 +272,12 @@ def _nullable(numbers: Sequence[int | None], codes: npt.NDArray[np.integer]) -> 
 
 def _first(column: Numbers) -> int | None:
     """Return the first number that is not null, None if there is none."""
-    numbers = integer_arrays(column)
+    numbers = integers_of(column)
     known = np.flatnonzero(~numbers.missing)
     return int(numbers.values[known[0]]) if len(known) else None
 
 
 def _whole(column: Any) -> Ints:
     """Return an integer column as an array, with `Combinations.NONE` for null."""
-    numbers = integer_arrays(column)
+    numbers = integers_of(column)
     return np.where(numbers.missing, Combinations.NONE, numbers.values) if numbers.missing.any() else numbers.values

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.writers.bulk_insert import factorize_numbers, insert_rows, is_constant
-from profsvc.tables.column_tables import IntegerArrays, integer_arrays
+from profsvc.tables.column_tables import Integers, integers_of
 from profsvc.tables.on_demand import pd
 
 SIZES = ("grid_x", "grid_y", "grid_z", "shared_mem_dynamic_bytes")
@@ -76,7 +76,7 @@ class LaunchTotals:
         codes, found = factorize_numbers(shapes)
         totals = [np.bincount(codes)]
         for name in SIZES:
-            values = integer_arrays(sizes[name])
+            values = integers_of(sizes[name])
             totals.append(_extremes(np.minimum, codes, values, len(found), NO_MIN))
             totals.append(_extremes(np.maximum, codes, values, len(found), NO_MAX))
         self._shapes.add(found, np.stack(totals))
@@ -92,7 +92,7 @@ class LaunchTotals:
         insert_rows(connection, "shape_totals", ("upload_id", "shape_id", "launches", *COLUMNS), shapes)
 
 
-def _extremes(extreme: np.ufunc, codes: Ints, values: IntegerArrays, groups: int, none: int) -> Ints:
+def _extremes(extreme: np.ufunc, codes: Ints, values: Integers, groups: int, none: int) -> Ints:
     """Return the least or greatest value of each group."""
     known = ~values.missing
     if known.all() and is_constant(values.values):

@@ -9,7 +9,7 @@ import numpy as np
 from profsvc.analysis.launches.timeline import Timeline, append_launches, is_in_order
 from profsvc.store.connection.sql import Connection, text
 from profsvc.tables import Table
-from profsvc.tables.column_tables import integer_arrays
+from profsvc.tables.column_tables import integers_of
 
 
 class RunningTimeline:
@@ -24,7 +24,7 @@ class RunningTimeline:
         """Put the launches of a batch behind those before."""
         if not self.in_order:
             return
-        begun, duration = integer_arrays(launches["start_ns"]), np.asarray(launches["duration_ns"])
+        begun, duration = integers_of(launches["start_ns"]), np.asarray(launches["duration_ns"])
         timed = ~begun.missing & ~np.isnan(duration)
         start = begun.values
         if not timed.all():

@@ -19,7 +19,7 @@ from profsvc.store.ingest.writers.dictionaries import reject_nul
 from profsvc.store.ingest.writers.packed_samples import MAX_READINGS, MIN_READINGS, Packed, kinds_of, pack
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable
-from profsvc.tables.column_tables import IntegerArrays, Integers, integer_arrays
+from profsvc.tables.column_tables import Integers, integers_of
 from profsvc.tables.on_demand import pd
 
 SENSOR_COLUMNS = ("quantity", "name", "unit", "gpu_index", "device", "x_mm", "y_mm", "quality", "line")
@@ -82,8 +82,8 @@ class Sensors:
             "reason_id": reasons,
             **{f"{clock}_shift_ns": self._shift(table, clock) for clock in ("time", "local")},
         }
-        sensors = integer_arrays(table["sensor_index"]).values
-        counting = {name: integer_arrays(table[name]).values for name in ("sample_index", "line")}
+        sensors = integers_of(table["sensor_index"]).values
+        counting = {name: integers_of(table[name]).values for name in ("sample_index", "line")}
         if (sensors[1:] < sensors[:-1]).any():
             order = np.argsort(sensors, kind="stable")
             sensors, plain = sensors[order], {name: column[order] for name, column in plain.items()}
@@ -111,10 +111,11 @@ class Sensors:
         differs = kinds[1:] != kinds[:-1]
         differs |= np.diff(counting["sample_index"]) != 1
         for name in ("reason_id", "time_shift_ns", "local_shift_ns"):
-            column, missing = integer_arrays(plain[name])
-            differs |= (missing[1:] != missing[:-1]) | ((column[1:] != column[:-1]) & ~missing[1:])
-        elapsed, untimed = integer_arrays(plain["elapsed_ns"])
-        differs |= untimed[1:] != untimed[:-1]
+            column = integers_of(plain[name])
+            values, missing = column.values, column.missing
+            differs |= (missing[1:] != missing[:-1]) | ((values[1:] != values[:-1]) & ~missing[1:])
+        elapsed = integers_of(plain["elapsed_ns"])
+        differs |= elapsed.missing[1:] != elapsed.missing[:-1]
         for head, size in zip(heads.tolist(), sizes.tolist(), strict=True):
             if size < MIN_READINGS:
                 continue
@@ -125,7 +126,7 @@ class Sensors:
             for first, end in _parts(np.concatenate(([head], breaks, [head + size]))):
                 if kinds[first] > 1:
                     continue
-                times = None if untimed[first] else elapsed[first:end]
+                times = None if elapsed.missing[first] else elapsed.values[first:end]
                 found = pack(times, plain["value"][first:end], self.divisors.get(sensor, 1.0))
                 if found is not None:
                     self.divisors[sensor] = found["divisor"] or self.divisors.get(sensor, 1.0)
@@ -210,14 +211,14 @@ class Sensors:
 
     def _shift(self, table: ColumnTable, clock: str) -> Integers:
         """Return what a clock shows beyond its origin and ``elapsed_ns``, where it shows anything."""
-        shown, elapsed = integer_arrays(table[f"{clock}_ns"]), integer_arrays(table["elapsed_ns"])
+        shown, elapsed = integers_of(table[f"{clock}_ns"]), integers_of(table["elapsed_ns"])
         if shown.missing.all():
             return Integers(shown.values, shown.missing)
         at = np.where(elapsed.missing, 0, elapsed.values) if elapsed.missing.any() else elapsed.values
         first = int(shown.missing.argmin())
         origin = self.origins.setdefault(clock, int(shown.values[first]) - int(at[first]))
         if (far := _overflows(shown, at, origin)).any():
-            line = integer_arrays(table["line"]).values[int(far.argmax())]
+            line = integers_of(table["line"]).values[int(far.argmax())]
             raise InputError(f"line {line}: its time lies more than 292 years from that of other lines; correct it")
         shift = shown.values - at
         shift -= origin
@@ -293,7 +294,7 @@ def _plausible_range(sensor: Mapping[Any, Any]) -> specs.PlausibleRange | None:
     return specs.range_of(sensor["quantity"], sensor["unit"], name)
 
 
-def _overflows(shown: IntegerArrays, at: Ints, origin: int) -> npt.NDArray[np.bool_]:
+def _overflows(shown: Integers, at: Ints, origin: int) -> npt.NDArray[np.bool_]:
     """Tell where 64 bits run over, which happens only where a file holds times that lie three centuries apart."""
     least, most = int(at.min()) + origin, int(at.max()) + origin
     apart = max(int(shown.values.max()) - least, most - int(shown.values.min()))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from profsvc.store.connection.sql import Connection
 from profsvc.store.ingest.writers.bulk_insert import factorize_numbers, insert_rows
-from profsvc.tables.column_tables import Integers, integer_arrays
+from profsvc.tables.column_tables import Integers, integers_of
 
 MAX_INTEGER = 2**63 - 1
 Floats = npt.NDArray[np.float64]
@@ -32,16 +32,16 @@ class TransferTotals:
 
     def add(self, kind_ids: Integers, durations: Floats, sizes: Integers) -> None:
         """Add the kind, duration in ns and size in bytes of each transfer."""
-        codes, kinds = factorize_numbers(integer_arrays(kind_ids).values)
-        ns, (whole, unsized) = durations, integer_arrays(sizes)
+        codes, kinds = factorize_numbers(integers_of(kind_ids).values)
+        ns, sizes = durations, integers_of(sizes)
         for code, kind in enumerate(kinds.tolist()):
             own = codes == code
-            timed, sized = own & ~np.isnan(ns), own & ~unsized
+            timed, sized = own & ~np.isnan(ns), own & ~sizes.missing
             before = self._kinds.get(kind, TransferTotal())
             self._kinds[kind] = TransferTotal(
                 before.transfers + int(own.sum()),
                 (before.total_ns or 0.0) + float(ns[timed].sum()) if timed.any() else before.total_ns,
-                (before.bytes or 0) + _exact_sum(whole[sized]) if sized.any() else before.bytes,
+                (before.bytes or 0) + _exact_sum(sizes.values[sized]) if sized.any() else before.bytes,
             )
 
     def save(self, connection: Connection, upload_id: int) -> None:
