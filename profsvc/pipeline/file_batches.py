@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from profsvc import formats
 from profsvc.analysis.plausibility import without_implausible_values
-from profsvc.analysis.timezones import ranges_in_utc, samples_in_utc, time_zone
+from profsvc.analysis.timezones import SampleClock, ranges_in_utc, time_zone
 from profsvc.errors import InputError
 from profsvc.formats.parsing.timestamps import LOCAL, UTC
 from profsvc.formats.timeseries.column_mapping import read_columns
@@ -26,13 +26,13 @@ def read_batches(stream: BinaryIO, how: ReadOptions, verdict: ImportResult) -> I
     reader, batches = formats.read(stream, how.form, verdict.file_name, read_columns(how.columns), how.most_bytes)
     verdict.format = reader.NAME
     zone, positions, said = None if how.zone is None else time_zone(how.zone), read_positions(how.positions), how.said()
-    content = Content()
+    content, clock = Content(), SampleClock(zone, how.offset_s)
     for read in _count_batches(verdict, map(content.seen, batches)):
         batch, unlikely = without_implausible_values(read)
         verdict.implausible += unlikely
         tables = dict(batch.given)
         if "samples" in tables and (zone is not None or how.offset_s):
-            tables["samples"] = samples_in_utc(frame_of(tables["samples"]), zone, how.offset_s)
+            tables["samples"] = clock.in_utc(frame_of(tables["samples"]))
         if "sensors" in tables and positions:
             tables["sensors"] = with_positions(frame_of(tables["sensors"]), positions)
         facts = dict(batch.facts)
@@ -44,6 +44,7 @@ def read_batches(stream: BinaryIO, how: ReadOptions, verdict: ImportResult) -> I
         on_clock = {"samples", "sensors"} & set(tables) or reader.NAME == PHASE_MARKS
         about = {name: text for name, text in said.items() if name == "reader" or on_clock}
         yield replace(batch, tables=as_frames(tables), facts={**facts, **about})
+    verdict.warnings += clock.warnings()
     if why := content.emptiness(verdict):
         raise InputError(why)
     if verdict.implausible:

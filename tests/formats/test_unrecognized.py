@@ -57,7 +57,7 @@ def test_a_time_without_a_unit_is_refused_with_the_option_that_says_it(name):
 
 
 TEXTS = {
-    "counters of perf stat -j": '{"counter-value" : "1.5", "unit" : "msec", "event" : "task-clock", "metric-value" : "0.9"}\n',
+    "counters of perf stat -j": '{"counter-value" : "1.5", "unit" : "msec", "event" : "task-clock"}\n',
     "turbostat": "Core\tCPU\tAvg_MHz\tBusy%\tBzy_MHz\tPkgWatt\n-\t-\t12\t0.5\t2400\t12.3\n",
     "nvidia-smi for": "Tue May  7 10:00:00 2024\n+------+\n| NVIDIA-SMI 535.129.03   Driver Version: 535.129.03 |\n",
     "rocm-smi": "\n======= ROCm System Management Interface =======\nGPU  Temp\n0    35.0c\n",
