@@ -6,7 +6,6 @@ Events are parsed and asked for their values in pieces that the caches of a proc
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from itertools import compress
 from typing import Any, NamedTuple
@@ -25,6 +24,10 @@ from profsvc.formats.rocm.rocprof_v1_tables import SECTIONS
 from profsvc.tables.on_demand import pa
 
 _TABLES = {"kernel": "launches", "copy": "transfers", "set": "transfers", "call": "api_calls", "range": "ranges"}
+# The number of the table of a skipped event.
+_NO_TABLE = len(TABLE_READERS)
+# By the number of a table, what turns numbers of tables to whether they are this.
+_IS_NUMBER = [bytes(other == number for other in range(256)) for number in range(_NO_TABLE)]
 _LINE_END = ord("\n")
 
 
@@ -63,7 +66,7 @@ def parse(text: str, base: int, devices: Devices) -> ParsedEvents | None:
 def _parse(text: bytes, is_ascii: bool, times: Times, base: int, devices: Devices) -> ParsedEvents:
     readers, numbers, passed, size = list(TABLE_READERS.values()), _TableNumbers(), Counter[str](), 0
     values = [new_values(reader.values([], [])) for reader in readers]
-    starts, stops, found = [], [], array("b")
+    starts, stops, found = [], [], bytearray()
     for piece in parse_pieces(text, times.decoder):
         try:
             table_of = _collect(piece.values, numbers, values, passed)
@@ -79,49 +82,48 @@ def _parse(text: bytes, is_ascii: bool, times: Times, base: int, devices: Device
         size = piece.size
         starts.append(piece.starts)
         stops.append(piece.stops)
-        found.frombytes(table_of)
+        found += table_of
     line_ends = np.flatnonzero(np.frombuffer(text, np.uint8, size) == _LINE_END)
     first_lines, last_lines = (np.searchsorted(line_ends, np.concatenate(places)) for places in (starts, stops))
-    table_of_event, tables = np.frombuffer(found, np.int8), dict[str, Columns]()
+    table_of_event, tables = np.frombuffer(found, np.uint8), dict[str, Columns]()
     for number, reader in enumerate(readers):
         lines = first_lines[table_of_event == number]
         if len(lines):
             tables |= reader.columns(Rows(values[number], lines, times, base), devices)
     chars = size if is_ascii else len(text[:size].decode())
-    return ParsedEvents(chars, len(line_ends), first_lines, last_lines, table_of_event >= 0, tables, passed)
+    return ParsedEvents(chars, len(line_ends), first_lines, last_lines, table_of_event < _NO_TABLE, tables, passed)
 
 
 def _collect(events: list[Any], numbers: _TableNumbers, values: list[Values], passed: Counter[str]) -> bytes:
     """Add the values of events to those of their tables; return the number of the table of each event as a byte."""
-    readers = list(TABLE_READERS.values())
-    phases, categories = [event.ph for event in events], [event.cat for event in events]
-    if phases.count("X") < len(phases):
-        if "M" in phases:
-            require_plain(not any(_names_process_of_others(event) for event in events if event.ph == "M"))
-        categories = [category if phase == "X" else None for phase, category in zip(phases, categories, strict=True)]
-    tables = array("b", map(numbers.__getitem__, categories))
-    for number, collected in enumerate(values):
-        count = tables.count(number)
-        if count:
-            some = list(compress(events, map(number.__eq__, tables))) if count < len(events) else events
+    categories = [event.cat if event.ph == "X" else None for event in events]
+    if None in categories and "M" in (phases := [event.ph for event in events]):
+        require_plain(not any(map(_names_process_of_others, compress(events, map("M".__eq__, phases)))))
+    tables = bytes(map(numbers.__getitem__, categories))
+    for number, reader in enumerate(TABLE_READERS.values()):
+        if number in tables:
+            some = list(compress(events, tables.translate(_IS_NUMBER[number])))
             arguments = [event.args or NO_ARGUMENTS for event in some]
-            for name, column in readers[number].values(some, arguments).items():
-                collected[name].extend(column)
-    if -1 in tables:
-        counts = Counter(categories).items()
+            for name, column in reader.values(some, arguments).items():
+                values[number][name].extend(column)
+    if _NO_TABLE in tables:
         passed.update(
-            {name: n for name, n in counts if name is not None and numbers[name] < 0 and not is_ignored(name)}
+            {
+                name: n
+                for name, n in Counter(categories).items()
+                if name is not None and numbers[name] == _NO_TABLE and not is_ignored(name)
+            }
         )
-    return tables.tobytes()
+    return tables
 
 
 class _TableNumbers(dict[str | None, int]):
-    """The number of the table of the events of each category; -1 if they are skipped."""
+    """The number of the table of the events of each category; `_NO_TABLE` if they are skipped."""
 
     def __missing__(self, category: str | None) -> int:
         name = (category or "").lower()
         require_plain(name != COUNTERS)
-        number = list(TABLE_READERS).index(_TABLES[KINDS[name]]) if name in KINDS else -1
+        number = list(TABLE_READERS).index(_TABLES[KINDS[name]]) if name in KINDS else _NO_TABLE
         self[category] = number
         return number
 
