@@ -74,7 +74,7 @@ from profsvc.formats.telemetry import (
 )
 from profsvc.formats.timeseries.column_mapping import NamedColumn
 from profsvc.formats.triton import proton
-from profsvc.formats.unrecognized import refuse_foreign, unrecognized_error
+from profsvc.formats.unrecognized import refuse_archive, refuse_foreign, unrecognized_error
 from profsvc.tables import Batch, check, check_wide
 
 HEAD_BYTES = 256 << 10
@@ -214,8 +214,9 @@ def read(
     messages. ``columns`` map the columns of a log, which is then read as a timeseries. A file with more than
     ``limit`` decompressed bytes is refused.
     """
+    begin, stream = peek(stream, FOREIGN_BYTES)
+    refuse_archive(begin, name)
     if format is None:
-        begin, stream = peek(stream, FOREIGN_BYTES)
         if nsys_report.can_export(begin, name):
             batches = nsys_report.read(stream, str(name), limit)
             return by_name(nsys_database.NAME), _checked(batches, line_notes(stream))

@@ -52,6 +52,22 @@ def refuse_foreign(head: bytes, name: str | None) -> None:
             )
 
 
+def refuse_archive(head: bytes, name: str | None) -> None:
+    """Refuse a file that is compressed in a way that is not read; ``head`` are its raw first bytes.
+
+    Whatever follows looks like lines of an export where an archive only stores its files.
+    """
+    if error := _archive_error(head, name or "the file"):
+        raise error
+
+
+def _archive_error(head: bytes, file: str) -> UnknownFormatError | None:
+    packed = next((kind for magic, kind in UNSUPPORTED_ARCHIVES.items() if head.startswith(magic)), None)
+    if packed is None or is_text(head):
+        return None
+    return UnknownFormatError(f"unrecognized format: {file} is compressed with {packed}; decompress it first")
+
+
 def _with_name(do: str, name: str) -> str:
     """Return what to do with the name of the file."""
     return shlex.quote(name).join(re.split(r"\bFILE\b", do))
@@ -62,8 +78,8 @@ def unrecognized_error(head: bytes, name: str | None) -> UnknownFormatError:
     file, text = name or "the file", head_text(head)
     if not text.strip():
         return UnknownFormatError(f"{file} is empty; re-run the export")
-    if packed := next((kind for magic, kind in UNSUPPORTED_ARCHIVES.items() if head.startswith(magic)), None):
-        return UnknownFormatError(f"unrecognized format: {file} is compressed with {packed}; decompress it first")
+    if error := _archive_error(head, file):
+        return error
     if head.startswith(SQLITE):
         return _database_error(head, file)
     if BINARY_CHARS.search(text):

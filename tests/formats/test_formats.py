@@ -1,5 +1,6 @@
 import io
 import re
+import zipfile
 
 import pandas as pd
 import pytest
@@ -9,6 +10,7 @@ from profsvc.errors import DomainError, NotFoundError, UnknownFormatError
 from profsvc.formats.ncu import details as ncu_details
 from profsvc.formats.ncu import raw as ncu_raw
 from profsvc.formats.ncu import text as ncu_text
+from profsvc.formats.timeseries.column_mapping import read_columns
 from profsvc.tables import Batch
 
 RAW = (
@@ -106,3 +108,13 @@ def test_reader_contract(reader):
     assert max(map(len, page.splitlines())) <= 120
     assert not reader.sniff(b"")
     assert not reader.sniff(b"neither a table nor a log\n")
+
+
+@pytest.mark.parametrize("given", [{}, {"format": "ncu-details"}, {"columns": read_columns(["t=time:s", "P=power:W"])}])
+def test_an_archive_that_only_stores_its_files_is_not_read_as_the_first_of_them(given):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in ("a.csv", "b.csv"):
+            archive.writestr(name, "# a banner\nt;P\n0;1.5\n1;1.5\n")
+    with pytest.raises(UnknownFormatError, match=r"two\.zip is compressed with zip; decompress it first"):
+        formats.read(io.BytesIO(packed.getvalue()), name="two.zip", **given)
