@@ -11,7 +11,7 @@
 ``power_sweeps``      power against the number of SMs
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
 
@@ -32,7 +32,7 @@ from profsvc.formulas.sensors.plateaus import change_points
 
 __all__ = ["FRAMES", "NO_EARLIER_RUNS", "VERSION", "EarlierRuns", "Options", "analyze_power"]
 
-VERSION = "5"
+VERSION = "6"
 """Raised when any number changes for the same input."""
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
@@ -56,7 +56,8 @@ def analyze_power(
     """Return the frames of `FRAMES` for every power sensor of a run.
 
     ``marks``: name, domain, start_ns, duration_ns, active_sms, launches, clock; ``launches``: kernel, start_ns,
-    duration_ns, clock. What uses a different clock than a power log says nothing of it, and that is said.
+    duration_ns, device_index (-1: unknown), clock. What uses a different clock than a power log says nothing of it, and
+    that is said.
     ``known``: what earlier runs of its board told of each sensor, by its number. Raise `NotFoundError` where the
     options name a sensor that the run does not have.
     """
@@ -66,11 +67,12 @@ def analyze_power(
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in FRAMES}
     followed: set[int] = set()
     # A sensor that does not average comes first: it shows best how the temperature follows.
+    gpus = {log.gpu_index for log in logs if log.quantity == "power" and log.gpu_index is not None}
     for log in sorted(powers, key=lambda log: not INSTANT_NAME.search(log.name)):
         own = prepare_sensor(log, logs, options)
         if isinstance(own, PowerSensor):
             for name, frame in _analyze_sensor(
-                own, marks, launches, options, known.get(log.sensor_id, NO_EARLIER_RUNS), followed
+                *(own, marks, launches, gpus, options, known.get(log.sensor_id, NO_EARLIER_RUNS), followed)
             ).items():
                 parts[name].append(frame)
         else:
@@ -91,11 +93,12 @@ def _analyze_sensor(
     own: PowerSensor,
     marks: pd.DataFrame,
     launches: pd.DataFrame,
+    gpus: Set[int],
     options: Options,
     known: EarlierRuns,
     followed: set[int],
 ) -> Mapping[str, pd.DataFrame]:
-    windows = _windows(own, marks, launches)
+    windows = _windows(own, marks, launches, gpus)
     table, found = sum_windows(own, windows)
     idle_w = fit_idle_power(own, table)
     table["idle_power_w"] = idle_w
@@ -129,13 +132,13 @@ def _window_flags(windows: pd.Series, quality: Sequence[Mapping[str, Any]]) -> l
     return said
 
 
-def _windows(own: PowerSensor, marks: pd.DataFrame, launches: pd.DataFrame) -> pd.DataFrame:
+def _windows(own: PowerSensor, marks: pd.DataFrame, launches: pd.DataFrame, gpus: Set[int]) -> pd.DataFrame:
     """The whole log, and what is in it: marks, else kernels, else the levels of the power."""
     last = own.origin_ns + round(float(own.time_s[-1]) * 1e9)
     least = MIN_WINDOW_READINGS * float(np.median(np.diff(own.time_s))) + own.averaging_s
     found = _mark_windows(own, marks, last, least)
     if found.empty:
-        found = _kernel_windows(own, launches, last, least)
+        found = _kernel_windows(own, launches, gpus, last, least)
     if found.empty:
         levels = change_points(own.time_s[own.fresh], own.power_w[own.fresh])
         steady = levels.steady
@@ -152,7 +155,7 @@ def _windows(own: PowerSensor, marks: pd.DataFrame, launches: pd.DataFrame) -> p
 
 
 def _on_clock(own: PowerSensor, rows: pd.DataFrame, last_ns: int, what: str) -> pd.DataFrame:
-    """Rows that stand on the clock of the power log and meet it; say of the others that they do not."""
+    """Rows on the clock of the power log, if any of them meets it; say of the others that they do not."""
     if rows.empty:
         return rows
     same = rows[(rows["clock"] == own.log.clock) & (own.log.clock != "elapsed")]
@@ -162,16 +165,44 @@ def _on_clock(own: PowerSensor, rows: pd.DataFrame, last_ns: int, what: str) -> 
         words = f"{len(rows)} {what} use a different clock ({clocks}) than {own.log.name} ({own.log.clock}){zone}"
         own.warn(f"{what}_on_another_clock", words, len(rows), "1")
         return same
-    met = same[(same["start_ns"] + same["duration_ns"] > own.origin_ns) & (same["start_ns"] < last_ns)]
-    if met.empty:
+    if not _meets(own, same["start_ns"], same["start_ns"] + same["duration_ns"], last_ns).any():
         own.warn(
             f"{what}_elsewhere", f"none of {len(same)} {what} lies within the log of {own.log.name}", len(same), "1"
         )
-    return met
+        return same[:0]
+    return same
+
+
+def _meets(own: PowerSensor, begin_ns: pd.Series, end_ns: pd.Series, last_ns: int) -> pd.Series:
+    """Tell which spans of time overlap the power log."""
+    return (end_ns > own.origin_ns) & (begin_ns < last_ns)
+
+
+def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.DataFrame:
+    """Launches of the GPU of a power log, where both are numbered; those of an unknown device may be of any.
+
+    The number of a device in CUDA is that of nvidia-smi, unless CUDA_VISIBLE_DEVICES gives the devices other numbers. That is
+    told only where the log of one GPU stands beside the launches of one device.
+    """
+    index = own.log.gpu_index
+    devices = {*launches["device_index"].unique().tolist()} - {-1}
+    if index is None or not devices or devices == {index}:
+        return launches
+    names = ", ".join(map(str, sorted(devices)))
+    if len(devices) == 1 and gpus == {index}:
+        words = f"the launches are of device {names}, the log is of GPU {index}: they are taken to be the same board"
+        own.warn("device_renumbered", words, len(launches), "1")
+        return launches
+    kept = launches[launches["device_index"].isin([index, -1])]
+    if kept.empty:
+        words = f"the launches are of device {names}, the log of {own.log.name} is of GPU {index}"
+        own.warn("launches_of_another_device", words, len(launches), "1")
+    return kept
 
 
 def _mark_windows(own: PowerSensor, marks: pd.DataFrame, last_ns: int, least_s: float) -> pd.DataFrame:
-    met = _on_clock(own, marks, last_ns, "marks")
+    same = _on_clock(own, marks, last_ns, "marks")
+    met = same[_meets(own, same["start_ns"], same["start_ns"] + same["duration_ns"], last_ns)] if len(same) else same
     long = met[met["duration_ns"] >= least_s * 1e9] if len(met) else met
     if len(long) < len(met):
         words = f"{len(met) - len(long)} marks are shorter than {least_s:.3g} s and were ignored"
@@ -179,5 +210,10 @@ def _mark_windows(own: PowerSensor, marks: pd.DataFrame, last_ns: int, least_s: 
     return power_windows.mark_windows(long)
 
 
-def _kernel_windows(own: PowerSensor, launches: pd.DataFrame, last_ns: int, least_s: float) -> pd.DataFrame:
-    return power_windows.kernel_windows(_on_clock(own, launches, last_ns, "launches"), least_s, MAX_KERNEL_GAP_S)
+def _kernel_windows(
+    own: PowerSensor, launches: pd.DataFrame, gpus: Set[int], last_ns: int, least_s: float
+) -> pd.DataFrame:
+    """The stretches of kernels that meet the log, whole: what of one lies outside of the log is not covered by it."""
+    same = _on_clock(own, launches, last_ns, "launches")
+    found = power_windows.kernel_windows(_of_gpu(own, same, gpus) if len(same) else same, least_s, MAX_KERNEL_GAP_S)
+    return found[_meets(own, found["begin_ns"], found["end_ns"], last_ns)]

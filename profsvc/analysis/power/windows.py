@@ -17,7 +17,11 @@ from profsvc.kernel_names import short_kernel_name
 
 COLUMNS = ("window", "load", "kind", "source", "kernel", "active_sms", "launches", "begin_ns", "end_ns")
 RUN, IDLE, LOAD, KERNEL = "run", "idle", "load", "kernel"
-IDLE_NAME = re.compile(r"idle|rest|pause|sleep|cool", re.IGNORECASE)
+# Words of a name: random_forest and restore are loads.
+IDLE_NAME = re.compile(
+    r"(?<![a-z])(?:idl(?:e|ing)|rest(?:ing)?|paus(?:e|ed|ing)|sleep(?:ing)?|cool(?:ing|[-_ ]?down)?)(?![a-z])",
+    re.IGNORECASE,
+)
 LEVELS = "change_points"
 
 

@@ -26,7 +26,8 @@ UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"
 # Which column of a sample each clock is, the best first.
 CLOCKS = {UTC: "time_ns", LOCAL: "local_ns", ELAPSED: "elapsed_ns"}
 MAX_READINGS = 500_000
-LAUNCH = (("kernel_id", np.int64), ("start_ns", np.int64), ("duration_ns", np.float64))
+# The columns of a launch, and the device ordinal, -1 where the file has none.
+LAUNCH = (("kernel_id", np.int64), ("start_ns", np.int64), ("duration_ns", np.float64), ("device_index", np.int64))
 _NO_READINGS = (np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0))
 _TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
 
@@ -176,8 +177,9 @@ def marks_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
 def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return the launches of a run that have a start and a duration, in the order of their start.
 
-    Columns: ``upload_id``, ``kernel``, ``kernel_short`` (both categories), ``start_ns``, ``duration_ns`` and the
-    ``clock`` of the file, utc or tool. Launches that several files tell of come once.
+    Columns: ``upload_id``, ``kernel``, ``kernel_short`` (both categories), ``start_ns``, ``duration_ns``,
+    ``device_index`` (-1 where the file names no device) and the ``clock`` of the file, utc or tool. Launches that
+    several files tell of come once.
     """
     clocks = _clocks(engine, run_id)
     parts = [_launches(engine, number).assign(clock=clocks[number]) for number in timed_files(engine, run_id)]
@@ -185,12 +187,13 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
     names = _kernel_names(engine, found["kernel_id"].unique().tolist())
     for place, name in enumerate(("kernel", "kernel_short")):
         found[name] = found["kernel_id"].map({number: both[place] for number, both in names.items()}).astype("category")
-    found = found[["upload_id", "kernel", "kernel_short", "start_ns", "duration_ns", "clock"]]
+    found = found[["upload_id", "kernel", "kernel_short", "start_ns", "duration_ns", "device_index", "clock"]]
     return found.sort_values("start_ns", kind="stable").reset_index(drop=True)
 
 
 def _launches(engine: Engine, upload_id: int) -> pd.DataFrame:
-    names = ", ".join(name for name, _ in LAUNCH)
+    names = ", ".join(name for name, _ in LAUNCH[:-1])
+    names += ", coalesce(device_index, -1)"
     query = f"SELECT {names} FROM v1_launches_all WHERE upload_id = {int(upload_id)} AND {_TIMED} ORDER BY launch_id"
     parts = [np.empty(0, np.dtype(list(LAUNCH))), *typed_rows(engine, query, LAUNCH)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name, _ in LAUNCH}

@@ -1,6 +1,7 @@
 """Power of a run, from logs whose truth is known: windows, correction to one temperature, models, what is refused."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ ORIGIN = 1_795_180_576 * S
 NO_MARKS = pd.DataFrame(
     {n: [] for n in ("name", "domain", "start_ns", "duration_ns", "active_sms", "launches", "clock")}
 )
-NO_LAUNCHES = pd.DataFrame({name: [] for name in ("kernel", "start_ns", "duration_ns", "clock")})
+NO_LAUNCHES = pd.DataFrame({name: [] for name in ("kernel", "start_ns", "duration_ns", "device_index", "clock")})
 
 
 def made(
@@ -219,11 +220,66 @@ def test_kernels_of_a_trace_on_the_same_clock_are_windows(boards):
     first = int(np.flatnonzero(one.load)[0])
     start = ORIGIN + round(one.start_s[first] * 1e9)
     each = np.arange(start, ORIGIN + round(one.end_s[first] * 1e9), S // 100)
-    launches = pd.DataFrame({"kernel": "void k<1>(int)", "start_ns": each, "duration_ns": 0.009 * S, "clock": UTC})
+    launches = launches_at(each, 0.009)
     table = analyze_power(logs_of(one), NO_MARKS, launches)["power_windows"]
     row = table[table["kind"] == "kernel"].iloc[0]
     assert (row["window"], row["kernel"], row["launches"]) == ("k", "void k<1>(int)", len(each))
     assert row["energy_per_launch_j"] == pytest.approx(row["energy_j"] / len(each))
+
+
+def launches_at(start_ns: np.ndarray, duration_s: float, device: int = 0) -> pd.DataFrame:
+    columns = {"kernel": "void k<1>(int)", "start_ns": start_ns, "duration_ns": duration_s * S}
+    return pd.DataFrame({**columns, "device_index": device, "clock": UTC})
+
+
+def flat(gpu: int | None, power_w: float, number: int, seconds: tuple[float, float] = (0.0, 60.0)) -> Log:
+    """A log of one GPU with ten readings a second, whose last digit moves."""
+    time_s = np.arange(*seconds, 0.1)
+    own = made("power", "power.draw.instant", time_s, power_w + 0.25 * (np.arange(time_s.size) % 3), number=number)
+    return replace(own, gpu_index=gpu)
+
+
+KERNELS = ORIGIN + np.arange(10, 30) * S
+"""Twenty launches of a second each."""
+
+
+@pytest.mark.parametrize("seconds", [(20.0, 60.0), (0.0, 20.0), (15.0, 25.0)], ids=["end", "begin", "middle"])
+def test_a_kernel_that_the_log_covers_in_part_is_one_window_without_energy(seconds):
+    frames = analyze_power([flat(0, 500.0, 1, seconds)], NO_MARKS, launches_at(KERNELS, 0.999))
+    row = frames["power_windows"].set_index("window").loc["k"]
+    assert (row["duration_s"], row["launches"]) == (pytest.approx(19.999), 20)
+    assert row["mean_power_w"] == pytest.approx(500.25, abs=0.01)
+    assert row["energy_j"] is None
+    assert "part_of_window" in row["quality"]
+
+
+def loads_of(logs: list[Log], launches: pd.DataFrame) -> tuple[set[object], set[str]]:
+    """Return the sensors whose power the launches are given, and the flags."""
+    frames = analyze_power(logs, NO_MARKS, launches)
+    table = frames["power_windows"]
+    return {*table[table["kind"] == "kernel"]["sensor_id"]}, {*frames["power_quality"].get("flag", [])}
+
+
+def test_a_kernel_is_given_the_power_of_the_gpu_on_which_it_ran():
+    both = [flat(0, 77.0, 1), flat(1, 500.0, 2)]
+    sensors, flags = loads_of(both, launches_at(KERNELS, 0.999, device=1))
+    assert sensors == {2}
+    assert "launches_of_another_device" in flags
+    every = pd.concat([launches_at(KERNELS, 0.999), launches_at(KERNELS, 0.999, device=1)])
+    assert loads_of(both, every)[0] == {1, 2}
+
+
+def test_the_one_gpu_of_a_log_ran_the_launches_of_the_one_device_and_that_is_said():
+    sensors, flags = loads_of([flat(3, 500.0, 1)], launches_at(KERNELS, 0.999))
+    assert sensors == {1}
+    assert "device_renumbered" in flags
+
+
+@pytest.mark.parametrize(("gpu", "device"), [(None, 1), (3, -1)], ids=["a meter", "a trace without devices"])
+def test_what_is_not_numbered_is_taken_as_before(gpu, device):
+    sensors, flags = loads_of([flat(gpu, 500.0, 1)], launches_at(KERNELS, 0.999, device=device))
+    assert sensors == {1}
+    assert not flags & {"device_renumbered", "launches_of_another_device"}
 
 
 def test_a_sensor_without_temperature_has_its_windows_and_the_reason(boards):

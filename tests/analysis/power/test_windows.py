@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from profsvc.analysis.power import windows as power_windows
 
@@ -27,6 +28,18 @@ def test_marks_are_windows_and_rest_is_idle():
     assert found["active_sms"].tolist()[:3] == [0, 1, 16]
     assert found["launches"].isna().tolist() == [True, False, False, True]
     assert set(found["source"]) == {"marks"}
+
+
+@pytest.mark.parametrize("name", ["random_forest", "restore", "interest", "coolant", "idler"])
+def test_a_load_whose_name_contains_a_word_of_rest_is_a_load(name):
+    assert not power_windows.IDLE_NAME.search(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["idle", "Idle 2", "idle_before", "cool down", "cooldown", "at rest", "pause-1", "sleeping"]
+)
+def test_rest_by_name(name):
+    assert power_windows.IDLE_NAME.search(name)
 
 
 def launches(*rows: tuple[str, float, float]) -> pd.DataFrame:
