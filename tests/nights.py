@@ -44,6 +44,7 @@ def put(
     commit: str | None = None,
     name: str = "",
     branch: str = "",
+    kernels: Sequence[str] = KERNELS,
 ) -> int:
     """Put the run of a night into the store; without a temperature it has no log of power. Return its number."""
     time = datetime.combine(day(night), datetime.min.time(), UTC) + timedelta(hours=hour)
@@ -59,14 +60,18 @@ def put(
     info = store.UploadInfo(
         "profile.csv", hashlib.sha256(content.encode()).hexdigest(), len(content), "ncu-raw", received_at=stamp
     )
-    stored = store.write_upload(engine, info, run, iter([_batch(rng, slower, rejected, temperature_c is not None)]))
+    stored = store.write_upload(
+        engine, info, run, iter([_batch(rng, slower, rejected, temperature_c is not None, kernels)])
+    )
     if temperature_c is not None:
         frames = {"power_windows": _windows(rng, stored.upload_id, temperature_c, more_w)}
         store.save_power(engine, stored.run_id, frames, "1")
     return stored.run_id
 
 
-def _batch(rng: np.random.Generator, slower: Sequence[float], rejected: int, has_power: bool) -> Batch:
+def _batch(
+    rng: np.random.Generator, slower: Sequence[float], rejected: int, has_power: bool, kernels: Sequence[str]
+) -> Batch:
     noise = 1 + NOISE * rng.standard_normal(len(KERNELS))
     index = list(range(len(KERNELS)))
     tables = {
@@ -74,7 +79,7 @@ def _batch(rng: np.random.Generator, slower: Sequence[float], rejected: int, has
             "launches",
             {
                 "launch_index": index,
-                "kernel": list(KERNELS),
+                "kernel": list(kernels),
                 "device": [DEVICE] * len(index),
                 "compute_capability": ["9.0"] * len(index),
                 "duration_ns": [1e3 * us * n * s for us, n, s in zip(MICROSECONDS, noise, slower, strict=True)],

@@ -38,7 +38,7 @@ ELSEWHERE = {"v1_predictions": "results/test_predictions", "v1_schedules": "serv
              "v1_slots": "service/test_schedules", "v1_deliveries": "results/test_reports",
              "v1_wall_time_iterations": "../pipeline/test_wall_time",
              "v1_finding_differences": "results/test_findings",
-             "v1_kernel_renames": "results/test_renames",
+             **dict.fromkeys(("v1_kernel_renames", "v1_rename_decisions"), "results/test_renames"),
              "v1_saved_queries": "service/test_saved_queries",
              "v1_archives": "maintenance/archive/test_archiving",
              **dict.fromkeys(("v1_findings", "v1_reports", "v1_refusals"), "results/test_findings")}  # fmt: skip

@@ -69,8 +69,8 @@ PANELS = {  # the commands of each panel of the help, and the module of each
     },
     "Models": dict.fromkeys(MODELS, "models"),
     "Nightly reports": {
-        "report": "report.commands", "findings": "findings", "bisect": "bisect", "schedule": "service.schedule",
-        "scheduler": "service.schedule", "channels": "service.schedule",
+        "report": "report.commands", "findings": "findings", "renames": "report.renames", "bisect": "bisect",
+        "schedule": "service.schedule", "scheduler": "service.schedule", "channels": "service.schedule",
     },
     "Service": {"serve": "service.serve", "mcp": "service.mcp", "token": "service.token"},
     "Store": {

@@ -254,6 +254,21 @@ class Client(Uploads, Administration):
         found: dict[str, Any] = self._request("POST", f"/v1/findings/{number}", {}, lambda: said)["finding"]
         return found
 
+    def renames(self, project: str | None = None) -> dict[str, Any]:
+        """Return the renamed kernels: found by reports, linked or refused by people."""
+        return self._request("GET", "/v1/renames", protocol.encode_request({"project": project}))
+
+    def decide_rename(
+        self, act: str, kernel_before: str, kernel: str, because: str, *, project: str | None = None
+    ) -> dict[str, Any]:
+        """Link two kernel names as one series, refuse or undo it (``act``); return the decision."""
+        body = {"act": act, "kernel_before": kernel_before, "kernel": kernel, "because": because}
+        body |= {} if project is None else {"project": project}
+        path = "/v1/renames"
+        found: dict[str, Any] = self._request("POST", path, {}, lambda: {"json": protocol.encode_request(body)},
+                                              once=True)["rename"]  # fmt: skip
+        return found
+
     def reports(self, project: str | None = None) -> dict[str, Any]:
         """Return the newest nightly reports and their deliveries."""
         return self._request("GET", "/v1/reports/list", protocol.encode_request({"project": project}))

@@ -260,7 +260,13 @@ from .results.predictions import (
     save_predictions as save_predictions,
     scored_predictions as scored_predictions,
 )
-from .results.renames import known_renames as known_renames
+from .results.renames import (
+    any_renames as any_renames,
+    decide_rename as decide_rename,
+    known_renames as known_renames,
+    rename_decisions as rename_decisions,
+    run_with_both_kernels as run_with_both_kernels,
+)
 from .results.reports import (
     Delivery as Delivery,
     NightlyRecord as NightlyRecord,

@@ -16,6 +16,7 @@ from profsvc.formulas.change.surest_step import MIN_HISTORY, MIN_SEGMENT
 from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
 from profsvc.store.queries.kernels.history import MAX_POINTS, HistoryFilter
+from profsvc.views.other_names import with_other_names
 from profsvc.views.power.comparison import moved, uncorrected
 from profsvc.views.power.run_power import Row
 
@@ -106,9 +107,15 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Hi
     about = known[quantity]
     subject = _subject(engine, kernel, about, asked.project)
     gather = {"v1_power": _of_power, "v1_kernel_summaries": _of_totals}.get(about.source, _of_launches)
-    points, older = gather(engine, subject, about, asked)
+    called = [subject["kernel"]]
+    if about.source == "v1_power":
+        points, older = gather(engine, subject, about, asked)
+    else:
+        points, older, called = with_other_names(engine, subject, asked, lambda one: gather(engine, one, about, asked))
     if not points and about.name == DURATION:
-        points, older = _of_totals(engine, subject, known[MEAN], asked)
+        points, older, called = with_other_names(
+            engine, subject, asked, lambda one: _of_totals(engine, one, known[MEAN], asked)
+        )
         about = known[MEAN] if points else about
     if not points:
         raise _nothing(engine, kernel, subject, about, asked)
@@ -121,10 +128,10 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Hi
         "series": series,
         "points": points,
         "steps": steps(points, about),
-        "findings": _findings(engine, subject, about, points),
+        "findings": _findings(engine, called, about, points),
         "truncated": older is not None,
         "older": older,
-        "notes": _notes(points, series, about, asked, older),
+        "notes": [*_names_note(called), *_notes(points, series, about, asked, older)],
     }
 
 
@@ -286,13 +293,18 @@ def _series(points: Sequence[Row]) -> list[Row]:
     return made
 
 
-def _findings(engine: "Engine", subject: Row, about: Quantity, points: Sequence[Row]) -> list[Row]:
+def _names_note(called: Sequence[str]) -> list[str]:
+    others = first_of(called[1:], MAX_SHOWN)
+    return [f"with the runs under the kernel's other names: {others}"] if others else []
+
+
+def _findings(engine: "Engine", called: Sequence[str], about: Quantity, points: Sequence[Row]) -> list[Row]:
     """Return the findings of nightly checks about runs among the points."""
     if about.source == "v1_power":
         names = {name: None for point in points for name in (point["window"],) if name}
         found = [row for name in names for row in store.select(engine, "v1_findings", subject=name)]
     else:
-        found = store.select(engine, "v1_findings", kernel=subject["kernel"])
+        found = [row for kernel in called for row in store.select(engine, "v1_findings", kernel=kernel)]
     own = {(point["run_id"], point["project"]) for point in points}
     alike = {about.name, *_SAME.get(about.name, ())}
     return [row for row in found if row["quantity"] in alike and (row["run_id"], row["project"]) in own]

@@ -5,8 +5,13 @@ import shutil
 import pytest
 
 from profsvc import store
+from profsvc.errors import ProfsvcError
 from profsvc.pipeline.nightly import report as nights
 from profsvc.pipeline.nightly import report_of_night
+from profsvc.store.queries.kernels.history import HistoryFilter
+from profsvc.views import findings as of_findings
+from profsvc.views import history as of_history
+from profsvc.views import renames as of_renames
 from tests.conftest import opened
 from tests.pipeline.test_night_evidence import KERNEL, trace
 from tests.uploads import ingest_all
@@ -118,3 +123,80 @@ def test_a_first_report_on_many_nights_sees_the_renames_among_them(tmp_path):
             made = put(engine, night, name, GEMM, report=night == 9)
         assert len(store.select(engine, "v1_kernel_renames")) == 2
     assert [(row["subject"], row["points_before"]) for row in made["findings"]] == [("axpy_b", 5)]
+
+
+def decide(engine, act: str, old: str, new: str) -> dict:
+    return of_renames.decide(engine, act, old, new, "ticket 17", "ada")
+
+
+def test_a_person_links_what_is_ambiguous_and_undoes_it(engine):
+    both = [{"kernel": "axpy_a(float *)", "ns": 110_000}, {"kernel": "axpy_b(float *)", "ns": 110_000}]
+    for n in range(2):
+        put(engine, QUIET + n, *both, GEMM)
+    decide(engine, "link", "saxpy", "axpy_a")
+    made = put(engine, QUIET + 2, *both, GEMM)
+    (finding,) = [row for row in made["findings"] if row["quantity"] == "duration"]
+    assert (finding["subject"], finding["points_before"]) == ("axpy_a", QUIET)
+    assert len(of_history.history(engine, "axpy_a")["points"]) == QUIET + 3
+    view = of_history.history(engine, "saxpy")
+    assert (len(view["points"]), len(view["findings"])) == (QUIET + 3, 1)
+    assert "with the runs under the kernel's other names: axpy_a(float *)" in view["notes"]
+    page = of_history.history(engine, "axpy_a", asked=HistoryFilter(points=5))
+    assert ([point["run"] for point in page["points"]], page["older"]) == (
+        [f"night {QUIET + n}" for n in (-2, -1, 0, 1, 2)], page["points"][0]["run_id"]
+    )  # fmt: skip
+    older = of_history.history(engine, "axpy_a", asked=HistoryFilter(before=page["older"]))
+    assert len(older["points"]) == QUIET - 2
+
+    decide(engine, "undo", "saxpy", "axpy_a")
+    assert len(of_history.history(engine, "axpy_a")["points"]) == 3
+    again = report_of_night(engine, "lab", f"2026-03-{QUIET + 3:02}")
+    assert not [row for row in again["findings"] if row["subject"] == "axpy_a"]
+
+
+def test_a_person_refuses_a_rename_and_its_findings_stay(engine):
+    slow = {"kernel": "axpy_fast(float *)", "ns": 110_000}
+    made = [put(engine, QUIET + n, slow, GEMM) for n in range(3)]
+    number = made[-1]["findings"][0]["finding_id"]
+    (row,) = of_renames.renames(engine, "lab")["renames"]
+    assert (row["state"], row["kernel"], row["not_applied"]) == ("found", "axpy_fast(float *)", None)
+    # The names may be given in either order, and by number.
+    decide(engine, "refuse", "axpy_fast", "saxpy")
+    made = put(engine, QUIET + 3, slow, GEMM)
+    assert (made["findings"], made["kernels"]) == ([], [])
+    assert [row["finding_id"] for row in made["open"]] == [number]  # until somebody sets it
+    view = of_findings.finding(engine, number)
+    assert [point["run"] for point in view["points"]] == [f"night {QUIET + n}" for n in range(4)]
+    assert len(of_history.history(engine, "axpy_fast")["points"]) == 4
+    (row,) = of_renames.renames(engine)["renames"]
+    assert (row["state"], row["said_by"], row["because"]) == ("refused", "ada", "ticket 17")
+    decide(engine, "undo", KERNEL, "axpy_fast")
+    assert len(of_findings.finding(engine, number)["points"]) == QUIET + 4
+    (row,) = of_renames.renames(engine)["renames"]
+    assert row["state"] == "found"
+
+
+def test_a_refused_pair_is_not_found_and_a_linked_one_is_told_with_its_reason(engine):
+    old = {"kernel": "axpy(float *)"}
+    put(engine, QUIET, old, GEMM)
+    decide(engine, "refuse", "saxpy", "axpy")
+    made = report_of_night(engine, "lab", f"2026-03-{QUIET + 1:02}")
+    assert changes(made) == [("appeared", "axpy(float *)"), ("vanished", KERNEL)]
+    assert "not taken for a renamed kernel: refused by ada: ticket 17" in made["kernels"][0]["text"]
+    decide(engine, "link", "saxpy", "axpy")
+    made = report_of_night(engine, "lab", f"2026-03-{QUIET + 1:02}")
+    assert changes(made) == [("renamed", "axpy(float *)")]
+    assert "linked by ada: ticket 17" in made["kernels"][0]["text"]
+    assert store.select(engine, "v1_kernel_renames") == []  # the report did not find it
+    # A run that has both makes them two, and the list says which.
+    put(engine, QUIET + 1, SAXPY, old, GEMM)
+    (row,) = of_renames.renames(engine)["renames"]
+    assert (row["state"], row["not_applied"]) == ("linked", f"night {QUIET + 1}")
+    assert len(of_history.history(engine, "axpy")["points"]) == 2
+    for act, names, words in (
+        ("link", ("saxpy", "axpy"), "has both kernels"), ("link", ("saxpy", KERNEL), "both names are the kernel"),
+        ("undo", ("saxpy", "gemm"), "no person linked or refused"), ("link", ("saxpy", "unknown"), "no kernel named"),
+        ("join", ("saxpy", "axpy"), "choose one of link"),
+    ):  # fmt: skip
+        with pytest.raises(ProfsvcError, match=words):
+            decide(engine, act, *names)

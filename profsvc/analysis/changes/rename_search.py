@@ -1,7 +1,7 @@
 """Which kernels that vanished go on as which of those that appeared in the same run, and why."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -45,8 +45,15 @@ class Search(NamedTuple):
     refused: dict[str, str]
 
 
-def find_pairs(vanished: Sequence[Candidate], appeared: Sequence[Candidate], lasting: Iterable[str] = ()) -> Search:
+def find_pairs(
+    vanished: Sequence[Candidate],
+    appeared: Sequence[Candidate],
+    lasting: Iterable[str] = (),
+    apart: Container[tuple[str, str]] = (),
+) -> Search:
     """Return which kernels of ``vanished`` go on as which of ``appeared``; ``lasting`` are those that run on.
+
+    Pairs that are ``apart``, the vanished one first, are none.
 
     A pair is one if it is better than every other pair of both kernels: on no axis of `Evidence` worse, and better on
     one. Where two fit equally well, both are left out.
@@ -60,6 +67,7 @@ def find_pairs(vanished: Sequence[Candidate], appeared: Sequence[Candidate], las
     """
     left, right = ({one.name: one for one in side} for side in (vanished, appeared))
     fits = _fitting(left, right, Counter(map(base_name, lasting)))
+    fits = {pair: own for pair, own in fits.items() if pair not in apart}
     pairs: dict[str, tuple[str, Evidence]] = {}
     while found := list(_best_pairs(fits)):
         pairs |= {new: (old, fits[old, new]) for old, new in found}

@@ -3,7 +3,7 @@
 A series is named by the oldest name of its kernel, so that findings of before stay with it, and shown under the newest.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,45 @@ class Rename(NamedTuple):
     def history(self) -> History:
         """The history that both names are of."""
         return self.project, self.device, self.branch
+
+
+LINKED, REFUSED, AUTOMATIC = "linked", "refused", "automatic"
+
+
+class RenameDecision(NamedTuple):
+    """What a person said of two names in all histories of a project: one kernel, two, or that reports decide."""
+
+    project: str
+    kernel_before: str
+    kernel: str
+    decision: str
+    said_by: str
+    because: str
+    said_at: str
+
+    @property
+    def text(self) -> str:
+        """The decision as evidence."""
+        return f"{self.decision} by {self.said_by}: {self.because}"
+
+
+class KnownRenames(NamedTuple):
+    """Renames that reports found, and the newest decision of people about each two names."""
+
+    found: Sequence[Rename] = ()
+    decisions: Sequence[RenameDecision] = ()
+
+    def decided(self, project: str, decision: str) -> dict[tuple[str, str], RenameDecision]:
+        """Return the decisions of one kind in a project, by both orders of their names."""
+        own = [one for one in self.decisions if one.project == project and one.decision == decision]
+        return {pair: one for one in own for pair in _both_orders(one)}
+
+    def concerns(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a person decided about the kernel of a finding."""
+        return any(
+            one.project == row["project"] and row["kernel"] in (one.kernel_before, one.kernel)
+            for one in self.decisions
+        )  # fmt: skip
 
 
 class Names(NamedTuple):
@@ -66,36 +105,56 @@ class KernelNames(NamedTuple):
         return frame.assign(kernel=frame["kernel"].where(~frame["kernel"].isin(list(names.all)), names.newest))
 
 
-def kernel_names(renames: Iterable[Rename], points: pd.DataFrame, runs: pd.DataFrame) -> KernelNames:
+def kernel_names(known: KnownRenames, points: pd.DataFrame, runs: pd.DataFrame) -> KernelNames:
     """Return the names that renames make one kernel, the oldest rename first.
 
-    A rename is none where one run has both names: then they are two kernels. ``points``: project, device, branch,
-    kernel, run_id; ``runs``: run_id, the oldest first.
+    A rename is none where a person refused it, or where one run has both names: then they are two kernels. ``points``:
+    project, device, branch, kernel, run_id; ``runs``: run_id, at, the oldest first.
     """
-    renames = sorted(renames, key=lambda one: (one.renamed_at, one.run_id))
-    if not renames:
+    if not known.found and not known.decisions:
         return KernelNames({})
-    seen = _runs_of_kernels(renames, points, runs)
+    seen = _runs_of_kernels([*known.found, *known.decisions], points, runs)
+    linked = _linked(known.decisions, seen, runs)
+    refused = {(one.project, *pair) for one in known.decisions if one.decision == REFUSED for pair in _both_orders(one)}
+    kept = [one for one in known.found if (one.project, one.kernel_before, one.kernel) not in refused]
     classes: dict[tuple[History, str], list[str]] = {}
-    for one in renames:
+    for one in sorted([*kept, *linked], key=lambda one: (one.renamed_at, one.run_id)):
         sides = [classes.get((one.history, name), [name]) for name in (one.kernel_before, one.kernel)]
         in_runs = [set().union(*(seen.get((one.history, name), ()) for name in side)) for side in sides]
         if sides[0] is sides[1] or in_runs[0] & in_runs[1]:
             continue
         joined = [*sides[0], *sides[1]]
         classes |= dict.fromkeys(((one.history, name) for name in joined), joined)
-    known = {}
+    names = {}
     for (history, name), joined in classes.items():
         newest = max(reversed(joined), key=lambda one: max(seen.get((history, one), ()), default=-1))
-        known[history, name] = Names(joined[0], newest, frozenset(joined))
-    return KernelNames(known)
+        names[history, name] = Names(joined[0], newest, frozenset(joined))
+    return KernelNames(names)
+
+
+def _both_orders(one: RenameDecision) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (one.kernel_before, one.kernel), (one.kernel, one.kernel_before)
+
+
+def _linked(
+    decisions: Iterable[RenameDecision], seen: Mapping[tuple[History, str], set[int]], runs: pd.DataFrame
+) -> Iterator[Rename]:
+    """Yield the renames of linked names, one for each history that has one of them."""
+    for one in decisions:
+        if one.decision != LINKED:
+            continue
+        pair = (one.kernel_before, one.kernel)
+        for history in dict.fromkeys(of for of, name in seen if of[0] == one.project and name in pair):
+            places = [seen.get((history, name), set()) for name in pair]
+            first = runs.iloc[min(places[1] or places[0])]
+            yield Rename(*history, *pair, int(first["run_id"]), str(first["at"]), one.text)
 
 
 def _runs_of_kernels(
-    renames: Sequence[Rename], points: pd.DataFrame, runs: pd.DataFrame
+    pairs: Iterable[Rename | RenameDecision], points: pd.DataFrame, runs: pd.DataFrame
 ) -> dict[tuple[History, str], set[int]]:
     """Return the places of the runs that have each of these names."""
-    asked = {name for one in renames for name in (one.kernel_before, one.kernel)}
+    asked = {name for one in pairs for name in (one.kernel_before, one.kernel)}
     own = points.loc[points["kernel"].isin(asked), [*HISTORY, "kernel", "run_id"]].drop_duplicates()
     place = pd.Index(runs["run_id"]).get_indexer(own["run_id"])
     seen: dict[tuple[History, str], set[int]] = {}

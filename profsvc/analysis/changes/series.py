@@ -202,6 +202,11 @@ def _digests(table: Frame, known: KernelNames | None) -> tuple[Any, Any]:
     return number, np.array([series_digest(key) for key in keys], dtype=object)
 
 
+def series_of_finding(row: Mapping[str, Any], names: KernelNames) -> str:
+    """Return the name of the series that a finding is of, with these names of its kernel."""
+    return series_digest(_under_oldest_name(tuple(row[name] for name in IDENTITY), names))
+
+
 def _under_oldest_name(key: tuple[str | None, ...], known: KernelNames) -> tuple[str | None, ...]:
     row = dict(zip(IDENTITY, key, strict=True))
     if row["kernel"] and (oldest := known.of(row).oldest) != row["kernel"]:

@@ -9,7 +9,15 @@ import pandas as pd
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import differences
 from profsvc.analysis.changes.rename_search import Candidate, evidence_text, find_pairs
-from profsvc.analysis.changes.renames import HISTORY, History, KernelNames, Rename
+from profsvc.analysis.changes.renames import (
+    HISTORY,
+    LINKED,
+    REFUSED,
+    History,
+    KernelNames,
+    KnownRenames,
+    Rename,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -30,7 +38,7 @@ FACTS = ("run_id", "kernel", "fact", "basis", "value", "text")
 class Renames(NamedTuple):
     """What a night says of the names of kernels."""
 
-    renames: list[Rename]
+    renames: list[Rename]  # without those that a person linked
     rows: list[Row]  # of each: kernel, kernel_before, before_ns, time_ns, noise, differences and what it is of
     refused: dict[tuple[Any, ...], str]  # project, device, branch and name of a new kernel -> why it is not an old one
 
@@ -40,24 +48,26 @@ class _Night(NamedTuple):
     at: Any  # time of each run, by place
     tonight: frozenset[int]
     names: KernelNames  # that are known from before
+    known: KnownRenames
     told: Renames  # what is found so far
 
 
 def find_renames(
-    engine: "Engine", points: pd.DataFrame, runs: pd.DataFrame, tonight: Collection[int], names: KernelNames
-) -> Renames:
+    engine: "Engine", points: pd.DataFrame, runs: pd.DataFrame, tonight: Collection[int], names: KernelNames,
+    known: KnownRenames,
+) -> Renames:  # fmt: skip
     """Return the kernels that have another name since one of the runs of a night.
 
     ``points`` are those of `profsvc.analysis.changes.series.run_points`, those of before the night under the newest of
-    ``names``; ``runs`` those of all histories, the oldest first.
+    ``names``; ``runs`` those of all histories, the oldest first. ``known`` has what people decided.
     """
     told = Renames([], [], {})
-    night = _Night(engine, runs["at"].to_numpy(object), frozenset(tonight), names, told)
+    night = _Night(engine, runs["at"].to_numpy(object), frozenset(tonight), names, known, told)
     own = _points_with_new_kernels(points, runs, tonight)
     for _, group in own.groupby([*HISTORY, "quantity", "sensor"], dropna=False, sort=True):
         _look_at_group(night, group)
-    linked = {(*one.history, one.kernel) for one in told.renames}
-    return told._replace(refused={key: why for key, why in told.refused.items() if key not in linked})
+    renamed = {(*(row[name] for name in HISTORY), row["kernel"]) for row in told.rows}
+    return told._replace(refused={key: why for key, why in told.refused.items() if key not in renamed})
 
 
 def _points_with_new_kernels(points: pd.DataFrame, runs: pd.DataFrame, tonight: Collection[int]) -> pd.DataFrame:
@@ -124,10 +134,12 @@ def _link(
     facts = store.facts_of_runs(night.engine, wanted, [*vanished, *appeared], COUNTERS)
     facts = facts[facts["fact"].isin(TRAITS) & facts["kernel"].notna()]
     traits = _traits(facts)
+    linked, apart = (night.known.decided(history[0], decision) for decision in (LINKED, REFUSED))
     search = find_pairs(
         [Candidate(kernel, times[kernel], traits.get((last_run[kernel], kernel), {})) for kernel in vanished],
         [Candidate(kernel, [float(now[kernel])], traits.get((run_id, kernel), {})) for kernel in appeared],
         set(now) - set(appeared),
+        apart,
     )
     former = {new: old for old in vanished for new in appeared if new in called.get(old, ())}
     reasons = {
@@ -135,12 +147,16 @@ def _link(
         for new, (old, evidence) in search.pairs.items()
         if new not in former and old not in former.values()
     }
-    reasons |= {new: (old, "a name that it had before") for new, old in former.items()}
-    told = [one for one in night.told.renames if one.history == history]
+    reasons |= {
+        new: (old, linked[old, new].text if (old, new) in linked else "a name that it had before")
+        for new, old in former.items()
+    }
+    told = [row for row in night.told.rows if tuple(row[name] for name in HISTORY) == history]
     for new, (old, because) in reasons.items():
-        if any(one.kernel == new or one.kernel_before == old for one in told):  # by another tool
+        if any(row["kernel"] == new or row["kernel_before"] == old for row in told):  # by another tool
             continue
-        night.told.renames.append(Rename(*history, old, new, run_id, str(night.at[place]), because))
+        if (old, new) not in linked:
+            night.told.renames.append(Rename(*history, old, new, run_id, str(night.at[place]), because))
         both, level = facts[facts["kernel"].isin([old, new])].assign(kernel=new), float(np.median(times[old]))
         night.told.rows.append(
             dict(zip(HISTORY, history, strict=True))
@@ -149,7 +165,8 @@ def _link(
             | {"noise": float(np.std(times[old], ddof=1)) / level if len(times[old]) > 1 else None}
             | {"differences": differences(both, {last_run[old]}, {run_id})}
         )
-    night.told.refused.update({(*history, new): why for new, why in search.refused.items()})
+    refused = {new: apart[old, new].text for old in vanished for new in appeared if (old, new) in apart}
+    night.told.refused.update({(*history, new): why for new, why in (search.refused | refused).items()})
     return [(old, new) for new, (old, _) in reasons.items()]
 
 

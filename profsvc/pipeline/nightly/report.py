@@ -14,8 +14,15 @@ import pandas as pd
 from profsvc import store
 from profsvc.analysis.changes.cause_changes import cause_changes
 from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
-from profsvc.analysis.changes.renames import KernelNames, Rename, kernel_names, under_newest_names
-from profsvc.analysis.changes.series import of_older_analysis, run_points, to_series
+from profsvc.analysis.changes.renames import (
+    KernelNames,
+    KnownRenames,
+    Rename,
+    RenameDecision,
+    kernel_names,
+    under_newest_names,
+)
+from profsvc.analysis.changes.series import of_older_analysis, run_points, series_of_finding, to_series
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly.document import NightScope, document, history, severity
 from profsvc.pipeline.nightly.evidence import finding_differences, suspicion_differences
@@ -103,8 +110,10 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     earlier = ~points["run_id"].isin(tonight["run_id"])
     so_far = kernel_names(renames, points[earlier], runs)
     shown = under_newest_names(points, so_far, earlier)
-    renamed = find_renames(engine, shown, runs, tonight["run_id"].tolist(), so_far)
-    names = kernel_names([*renames, *renamed.renames], points, runs)
+    renamed = find_renames(engine, shown, runs, tonight["run_id"].tolist(), so_far, renames)
+    names = kernel_names(renames._replace(found=[*renames.found, *renamed.renames]), points, runs)
+    # Names that a person linked or separated since may have moved a finding to another series.
+    known = [row | {"series": series_of_finding(row, names)} if renames.concerns(row) else row for row in known]
     series = to_series(under_newest_names(points, names), runs, _references(known), names)
     fresh = series_of_tonight(series, tonight["run_id"].tolist()) if len(series) else series
     kernels = kernel_changes(engine, series, tonight["run_id"].tolist(), renamed)
@@ -121,9 +130,12 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     )
 
 
-def known_renames(engine: "Engine", scope: str, night: str = LAST_NIGHT) -> list[Rename]:
-    """Return the kernels that reports before a night of a project, or of all, found to have another name."""
-    return [Rename(**row) for row in store.known_renames(engine, scope, night)]
+def known_renames(engine: "Engine", scope: str, night: str = LAST_NIGHT) -> KnownRenames:
+    """Return the renames that reports before a night of a project, or of all, found, and what people decided."""
+    return KnownRenames(
+        [Rename(**row) for row in store.known_renames(engine, scope, night)],
+        [RenameDecision(**row) for row in store.rename_decisions(engine, scope)],
+    )
 
 
 @store.snapshot
@@ -153,7 +165,7 @@ def changed_causes(
 
 
 def series_of_runs(
-    engine: "Engine", runs: pd.DataFrame, known: Sequence[Mapping[str, Any]], renames: Sequence[Rename],
+    engine: "Engine", runs: pd.DataFrame, known: Sequence[Mapping[str, Any]], renames: KnownRenames,
     figures: Collection[str],
 ) -> tuple[pd.DataFrame, KernelNames]:  # fmt: skip
     """Return the points of the series that are made of these ``figures``, and the kernels with several names.
@@ -178,5 +190,6 @@ def series_of(engine: "Engine", finding: Mapping[str, Any], series: str) -> list
     """Return the points of the series of a finding, as it stands today."""
     runs = store.nightly_runs(engine, finding["project"], END_OF_TIME, 0, MAX_RUNS, finding["branch"])
     known, renames = [dict(finding) | {"series": series}], known_renames(engine, finding["project"])
-    points, _ = series_of_runs(engine, runs, known, renames, FRAMES_OF_KIND[finding["kind"]])
-    return history(points, series, MAX_RUNS)
+    points, names = series_of_runs(engine, runs, known, renames, FRAMES_OF_KIND[finding["kind"]])
+    own = series_of_finding(finding, names) if renames.concerns(finding) else series
+    return history(points, own, MAX_RUNS)

@@ -43,6 +43,7 @@ ORDER = {
     "v1_findings": "finding_id",
     "v1_finding_differences": "finding_id, item",
     "v1_kernel_renames": "rename_id",
+    "v1_rename_decisions": "decision_id",
     "v1_reports": "report_id",
     "v1_refusals": "refusal_id",
     "v1_deliveries": "delivery_id",

@@ -23,7 +23,7 @@ MAX_CONNECTIONS = 256
 SETTINGS = {"idle_in_transaction_session_timeout": "10min"}
 CLOSED = (
     "tokens", "schedules", "slots", "deliveries", "reports", "findings", "finding_states", "finding_differences",
-    "kernel_renames", "deleted_uploads",
+    "kernel_renames", "rename_decisions", "deleted_uploads",
 )  # fmt: skip
 READ_ONLY = ("facts", "alembic_version", "archives", "archived_values")
 UPDATED = ("runs", "run_tags", "uploads", "sensors", "source_kernels", "devices")

@@ -64,6 +64,14 @@ kernel_renames = table(
     ),
     sqlite_autoincrement=True,
 )
+# What people said of two names, the newest last: that they are one kernel, that they are two, or that reports decide.
+rename_decisions = table(
+    "rename_decisions",
+    row_id("decision_id"),
+    *fields("project text, kernel_before text, kernel text, decision text, said_by text, because text, said_at text"),
+    check("decision IN ('linked', 'refused', 'automatic')", "decision"),
+    sqlite_autoincrement=True,
+)
 refusals = table(
     "refusals",
     row_id("refusal_id"),
@@ -80,7 +88,9 @@ deliveries = table(
     sqlite_autoincrement=True,
 )
 
-NIGHTLY_TABLES = (reports, findings, finding_states, finding_differences, kernel_renames, refusals, deliveries)
+NIGHTLY_TABLES = (
+    reports, findings, finding_states, finding_differences, kernel_renames, rename_decisions, refusals, deliveries,
+)  # fmt: skip
 
 
 # The newest state of a finding; a finding without one is new.
@@ -173,6 +183,21 @@ VIEW_DEFINITIONS = {
             "run_id | int | first run with that name",
             "renamed_at | text | time of that run, UTC, ISO 8601",
             "because | text | what the two have in common",
+        ),
+    ),
+    "v1_rename_decisions": ViewDefinition(
+        "What people said of two kernel names: one kernel or two; the newest row of two names is valid.",
+        "rename_decisions d",
+        view_columns(
+            "d",
+            "decision_id | int | number of the decision; a higher one is newer",
+            "project | text | project of the kernels",
+            "kernel_before | text | full name of the kernel before",
+            "kernel | text | full name since",
+            "decision | text | linked (one kernel), refused (two kernels), or automatic (nightly reports decide)",
+            "said_by | text | person who decided",
+            "because | text | reason",
+            "said_at | text | time of the decision, UTC, ISO 8601",
         ),
     ),
     "v1_reports": ViewDefinition(

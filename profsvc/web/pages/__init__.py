@@ -15,6 +15,7 @@ from profsvc.web.pages import (
     login,
     models,
     power,
+    renames,
     reports,
     run,
     runs,
@@ -28,8 +29,8 @@ from profsvc.web.pages.rendering import assets
 from profsvc.web.pages.settings import administration, run_changes
 
 PAGE_MODULES = (
-    assets, login, runs, run, launch, metrics, timeline, source, power, compare, history, findings, reports, devices,
-    models, sql, upload, explain, api_reference, documentation, administration, run_changes,
+    assets, login, runs, run, launch, metrics, timeline, source, power, compare, history, findings, renames, reports,
+    devices, models, sql, upload, explain, api_reference, documentation, administration, run_changes,
 )  # fmt: skip
 
 

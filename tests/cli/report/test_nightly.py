@@ -8,7 +8,8 @@ import pytest
 
 from profsvc import store
 from profsvc.web.http.state import AppState
-from tests.nights import day, put
+from tests.conftest import opened
+from tests.nights import KERNELS, day, put
 from tests.web.conftest import running
 
 NIGHTS = 12
@@ -90,6 +91,24 @@ def test_findings_are_listed_shown_and_set(asked, monkeypatch):
     assert "wider tiles" in shown.err
     assert json.loads(asked("findings", "show", 1, "-o", "json").out)["states"][0]["because"] == "wider tiles"
     assert "gemm" in asked("findings", "list", "--worse", "--quantity", "duration", "--kernel", "GEM").out
+
+
+def test_names_are_linked_refused_listed_and_left_to_reports_again(asked, store_file):
+    with opened(str(store_file)) as engine:
+        put(engine, NIGHTS, np.random.default_rng(2), kernels=("void gemm_v2<16>(float *)", KERNELS[1]))
+    assert "No kernel was renamed" in asked("renames", "list").err
+    refused = asked("renames", "link", "gemm", "saxpy", "--because", "x")
+    assert (refused.code, "has both kernels" in refused.err) == (2, True)
+    for act, words in (("link", "are one series"), ("refuse", "are two series"), ("undo", "by nightly reports again")):
+        said = asked("renames", act, "gemm", "gemm_v2", "--because", "ticket 17")
+        assert (said.code, words in said.err) == (0, True), said.err
+        rows = json.loads(asked("renames", "list", "-o", "json").out)["rows"]
+        states = {"link": ["linked"], "refuse": ["refused"], "undo": []}[act]
+        assert [(row["state"], row["kernel_before"]) for row in rows] == [(state, KERNELS[0]) for state in states]
+    row = json.loads(asked("renames", "link", "gemm", "gemm_v2", "--because", "x", "--project", "lab", "--json").out)
+    assert (row["decision"], row["because"]) == ("linked", "x")
+    assert asked("renames", "undo", "gemm", "saxpy", "--because", "x").code == 2
+    assert asked("renames", "link", "gemm", "gemm_v2", "--because", "x", "--project", "nothing").code == 3
 
 
 def test_a_finding_stays_when_its_first_run_is_deleted(cli, store_file, nights_file):

@@ -4,6 +4,7 @@ import re
 import statistics
 
 import httpx
+import numpy as np
 import pytest
 
 from profsvc import store
@@ -21,8 +22,6 @@ HTML = {"accept": "text/html"}
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """A store with fifteen nights of one project and two of another."""
-    import numpy as np
-
     file = tmp_path_factory.mktemp("told") / "store.sqlite"
     engine = store.open_store(str(file), pooled=True)
     numbers = fill_nights(engine)
@@ -86,6 +85,29 @@ def test_a_form_sets_the_state_of_a_finding(service, told):
     assert service.http.post(f"{service.url}/findings/999", data=form, headers=own).status_code == 404
     assert service.http.post(f"{service.url}/findings/x", data=form, headers=own).status_code == 404
     assert page(service, "/findings/" + "9" * 30, 404)
+
+
+def test_a_form_links_two_names_and_undoes_it(service, told):
+    nights.put(
+        told[0], 0, np.random.default_rng(1), project="alone", kernels=("void old_gemm(float *)", nights.KERNELS[1])
+    )
+    nights.put(told[0], 1, np.random.default_rng(1), project="alone")
+    own, form = {"origin": service.url}, {"kernel_before": "old_gemm", "kernel": "gemm", "because": "<b>tiled</b>"}
+    assert "No kernel was renamed" in page(service, "/renames?project=alone")
+    answer = service.http.post(f"{service.url}/renames", data=form | {"act": "link"}, headers=own)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/renames")
+    shown = page(service, "/renames")
+    assert "&lt;b&gt;tiled&lt;/b&gt;" in shown
+    assert "linked" in page(service, "/renames?project=alone")
+    assert store.rename_decisions(told[0], "alone")[0]["decision"] == "linked"
+    assert service.http.post(f"{service.url}/renames", data=form | {"act": "undo"}, headers=own).status_code == 303
+    assert "No kernel was renamed" in page(service, "/renames?project=alone")
+    for wrong, status in ((form, 400), (form | {"act": "join"}, 400), (form | {"act": "link", "kernel": "no"}, 404)):
+        assert service.http.post(f"{service.url}/renames", data=wrong, headers=own).status_code == status
+    elsewhere = {"origin": "https://evil.example"}
+    assert (
+        service.http.post(f"{service.url}/renames", data=form | {"act": "link"}, headers=elsewhere).status_code == 403
+    )
 
 
 def test_a_finding_whose_first_run_was_deleted_offers_no_comparison(closed):
@@ -154,6 +176,9 @@ def test_a_reader_sees_findings_and_sets_none(closed):
         assert "Changing the state needs a token with scope admin" in page(service, path, headers=own)
         form = {"state": "fixed", "because": "x"}
         assert service.http.post(service.url + path, data=form, headers=own).status_code == 403
+        assert "Deciding needs a token with scope admin" in page(service, "/renames", headers=own)
+        decision = {"act": "link", "kernel_before": "gemm", "kernel": "saxpy", "because": "x"}
+        assert service.http.post(f"{service.url}/renames", data=decision, headers=own).status_code == 403
 
 
 def test_a_token_of_another_project_sees_nothing_of_it(closed):

@@ -73,6 +73,7 @@ WALKED = (
     Walked("sql-wrong", "/sql?q=select+nmae%0Afrom+v1_runs", "line 1, column 8", 400),
     Walked("findings", "/findings", "gemm duration"),
     Walked("finding", "/findings/{finding}", "uncorrected"),
+    Walked("renames", "/renames", "Decide about two names"),
     Walked("reports", "/reports", "Summary"),
     Walked("report", "/reports/{report}", "Changes"),
     Walked("explain", "/explain/divergence?run={run}&launch={launch}", "active threads / (32 x warp instructions)"),
