@@ -68,21 +68,33 @@ class LaunchTotals:
     def __init__(self) -> None:
         """Begin without launches."""
         self._places, self._shapes = _Totals(1), _Totals(len(_SUMS))
+        self._waiting: list[tuple[Ints, Ints, list[Integers]]] = []
 
     def add(self, places: Ints, shapes: Ints, sizes: Mapping[str, Any] | pd.DataFrame) -> None:
         """Add the place and shape of launches, and those of their columns that are `SIZES`."""
-        codes, found = factorize_numbers(places)
+        self._waiting.append((places, shapes, [integers_of(sizes[name]) for name in SIZES]))
+        if sum(len(waiting) for waiting, *_ in self._waiting) >= MIN_WAITING_ROWS:
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Sum up the pending launches: a batch alone has hardly more launches than shapes."""
+        if not self._waiting:
+            return
+        places, shapes, sizes = zip(*self._waiting, strict=True)
+        self._waiting = []
+        codes, found = factorize_numbers(np.concatenate(places))
         self._places.add(found, np.bincount(codes)[None])
-        codes, found = factorize_numbers(shapes)
+        codes, found = factorize_numbers(np.concatenate(shapes))
         totals = [np.bincount(codes)]
-        for name in SIZES:
-            values = integers_of(sizes[name])
+        for parts in zip(*sizes, strict=True):
+            values = Integers(*map(np.concatenate, zip(*((part.values, part.missing) for part in parts), strict=True)))
             totals.append(_extremes(np.minimum, codes, values, len(found), NO_MIN))
             totals.append(_extremes(np.maximum, codes, values, len(found), NO_MAX))
         self._shapes.add(found, np.stack(totals))
 
     def save(self, connection: Connection, upload_id: int) -> None:
         """Write the totals of a whole upload."""
+        self._sum_up()
         places = [(upload_id, *total) for total in self._places.rows()]
         insert_rows(connection, "place_totals", ("upload_id", "place_id", "launches"), places)
         shapes = [

@@ -71,10 +71,13 @@ class _Ends:
         orders = [np.arange(len(found.numbers)), np.arange(len(found.numbers))[::-1]] if self._by_number else []
         for order in orders:
             wanted[_leading(found.groups, order, depth, groups)[0]] = True
-        rows, last = _leading(found.groups, np.argsort(-found.durations, kind="stable"), depth, groups)
+        # Only launches that reach the limits are sorted: no other is among the longest or the shortest.
+        rows = np.flatnonzero(~(found.durations < self._long[found.groups]))
+        rows, last = _leading(found.groups, rows[np.argsort(-found.durations[rows], kind="stable")], depth, groups)
         wanted[rows] = True
         self._long = _limits(found.durations, last, -np.inf)
-        rows, last = _leading(found.groups, np.argsort(found.durations, kind="stable"), depth, groups)
+        rows = np.flatnonzero(~(found.durations > self._short[found.groups]))
+        rows, last = _leading(found.groups, rows[np.argsort(found.durations[rows], kind="stable")], depth, groups)
         wanted[rows] = True
         self._short = _limits(found.durations, last, np.inf)
         self.kept = found.at(wanted)
@@ -112,14 +115,14 @@ def _grouped(codes: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
 
 
 def _leading(codes: Ints, order: Ints, depth: int, groups: int) -> tuple[Ints, Ints]:
-    """Return the first ``depth`` rows of each group in an order, and the last of these, -1 if a group has fewer.
+    """Return the first ``depth`` rows of each group in an order of some, and the last of these, -1 with fewer.
 
     >>> _leading(np.array([0, 1, 0, 0]), np.array([3, 2, 1, 0]), 2, 2)
     (array([3, 2, 1]), array([ 2, -1]))
     """
     rows, begins, counts = _grouped(codes[order], groups)
     grouped = order[rows]
-    place = np.arange(len(codes)) - np.repeat(begins, counts)
+    place = np.arange(len(order)) - np.repeat(begins, counts)
     last = np.full(groups, -1)
     full = counts >= depth
     last[full] = grouped[begins[full] + depth - 1]
