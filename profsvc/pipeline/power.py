@@ -28,9 +28,9 @@ def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[
 
     ``also``: name or number of a sensor that is wanted whatever it reads.
     """
-    sensors = store.sensors_of_run(engine, run_id)
-    if not (sensors["quantity"] == "power").any():
+    if not store.has_sensors(engine, run_id, "power"):
         return []
+    sensors = store.sensors_of_run(engine, run_id)
     named = (sensors["name"] == also) | (sensors["sensor_id"].astype(str) == also)
     logs = []
     for row in sensors[sensors["quantity"].isin(QUANTITIES) | named].to_dict("records"):
@@ -66,8 +66,9 @@ def power_of_run(
 ) -> Mapping[str, pd.DataFrame]:
     """Return what the analysis of power and of thermocouples finds in a run; nothing of it is stored."""
     store.require_rows_of(engine, run_id, "other options than those of the stored results need")
-    heat = models_of_run(engine, run_id)
-    logs = logs_of_run(engine, run_id, options.temperature)
+    has_sensors = store.has_sensors(engine, run_id)  # most runs have none: their profile says all
+    heat = models_of_run(engine, run_id) if has_sensors else None
+    logs = logs_of_run(engine, run_id, options.temperature) if has_sensors else []
     frames: Mapping[str, pd.DataFrame] = {}
     if logs:
         marks, launches = store.marks_of_run(engine, run_id), store.launch_times(engine, run_id)
@@ -114,9 +115,9 @@ def analyze_power(engine: "Engine", run_id: int, *, asked: bool = False) -> Mapp
 
 def _too_long_to_analyze(engine: "Engine", run_id: int) -> Mapping[str, pd.DataFrame]:
     """What stands in the store for a run whose logs are too long to analyse on the way; nothing for others."""
-    sensors = store.sensors_of_run(engine, run_id)
-    if not (sensors["quantity"] == "power").any():
+    if not store.has_sensors(engine, run_id, "power"):
         return {}
+    sensors = store.sensors_of_run(engine, run_id)
     readings = int(sensors.loc[sensors["quantity"].isin(QUANTITIES), "samples"].sum())
     if readings <= MAX_READINGS_AT_UPLOAD:
         return {}

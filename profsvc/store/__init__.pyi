@@ -242,6 +242,7 @@ from .results.finished_parts import POWER_PART as POWER_PART, change_count as ch
 from .results.memory_traces import save_trace as save_trace
 from .results.power import (
     Readings as Readings,
+    has_sensors as has_sensors,
     last_samples as last_samples,
     launch_times as launch_times,
     marks_of_run as marks_of_run,

@@ -47,6 +47,14 @@ class Readings(NamedTuple):
     together: int = 1
 
 
+def has_sensors(engine: Engine, run_id: int, quantity: str | None = None) -> bool:
+    """Return whether a run has a sensor, of a quantity or of any."""
+    query = "SELECT 1 FROM v1_sensors WHERE run_id = :run_id" + (" AND quantity = :quantity" if quantity else "")
+    given = {"run_id": run_id} | ({"quantity": quantity} if quantity else {})
+    with reading(engine) as connection:
+        return connection.execute(text(f"{query} LIMIT 1"), given).first() is not None
+
+
 def sensors_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return the sensors of a run as ``v1_sensors`` has them, with ``file_name``, ``format`` and ``facts`` (a dict)."""
     sensors = table(engine, "v1_sensors", run_id=run_id)

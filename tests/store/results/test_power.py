@@ -152,6 +152,8 @@ def test_sensors_come_with_what_their_file_says(engine: Engine) -> None:
     assert found["facts"].tolist() == [{"timezone": "UTC"}] * 2
     put(engine, "c", *batches(), run="none")
     assert store.sensors_of_run(engine, 2).columns.tolist() == found.columns.tolist()
+    assert [store.has_sensors(engine, run) for run in (1, 2)] == [True, False]
+    assert [store.has_sensors(engine, 1, quantity) for quantity in ("power", "energy")] == [True, False]
 
 
 @pytest.mark.parametrize(
