@@ -44,7 +44,8 @@ KEEP_TWO_OF_A_KIND = """() => {
   const kind = (one) => own(one) + one.getAttributeNames().join() + [...one.children].map(kind).join();
   const place = (one) => one ? place(one.parentElement) + own(one) : "";
   const seen = new Map();
-  for (const one of document.querySelectorAll("tbody > tr, li, option, article > pre, pre *, svg :not(title, desc)")) {
+  const repeated = "tbody > tr, li, dl > div, option, article > pre, pre *, svg :not(title, desc)";
+  for (const one of document.querySelectorAll(repeated)) {
     const all = place(one.parentElement) + kind(one), count = seen.get(all) ?? 0;
     seen.set(all, count + 1);
     if (count >= 2) one.remove();
