@@ -6,7 +6,8 @@ tenth of everything), and loads each into SQLite and Postgres: profsvc reads, st
 the bytes; the peers take the rows as they are. Two lines are of profsvc: until what the file says is committed and can
 be queried, as the peers do, and until the results of the analysis are there as well, which no peer has. Of each peer
 the ratios to both are printed; above 1 profsvc is the faster. Times are without the imports; the memory is the highest
-of the process, for the peers with that of their programs; profsvc manages it as ``profsvc upload`` does.
+of the process, for the peers with that of their programs; profsvc manages it as ``profsvc upload`` does, garbage
+included.
 """
 
 import random
@@ -36,9 +37,12 @@ most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, r
 print(took, most * 1024 / 1e6)
 """
 OURS = """
+import gc
 from profsvc import formats, pipeline, store
+from profsvc.cli.upload import MIN_OBJECTS_TO_COLLECT
 from profsvc.pipeline import ingestion
 from profsvc.pipeline.malloc import keep_blocks
+gc.set_threshold(MIN_OBJECTS_TO_COLLECT)
 keep_blocks()
 formats.READERS, store.write_upload, pipeline.file_batches  # what is imported when it is used
 engine = store.open_store(target)

@@ -5,7 +5,8 @@ and a wide raw page of Nsight Compute (5 million rows each, 10 million rows, 200
 PyTorch with events of all kinds and a log of LabVIEW (500,000 rows each) and a log of a meter (6 million rows, a week
 at 10 Hz; ``--scale 0.1`` makes a tenth of everything), and reads each without a store, alternating with its peer. A
 ratio above 1 means that profsvc is the faster.
-Times are without the imports; the memory is the highest of the process, which profsvc manages as ``profsvc upload``.
+Times are without the imports; the memory is the highest of the process, which profsvc manages as ``profsvc upload``,
+garbage included.
 """
 
 import random
@@ -45,7 +46,10 @@ END = """
 print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
 """
 OURS = """
+import gc
+from profsvc.cli.upload import MIN_OBJECTS_TO_COLLECT
 from profsvc.pipeline.malloc import keep_blocks
+gc.set_threshold(MIN_OBJECTS_TO_COLLECT)
 keep_blocks()
 begin = time.perf_counter()
 _, batches = formats.read(open(path, "rb"))
