@@ -20,8 +20,9 @@ from profsvc.cli.console.common import print_message
 from profsvc.cli.console.declaration import Group, Quiet, Store, Verbose, parameters_of
 from profsvc.cli.console.exit_codes import INTERRUPTED
 from profsvc.cli.console.verbosity import set_verbosity
-from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, disk_error
+from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, ServiceError, UsageError, disk_error
 
+MAX_NAME_CHARS = 200
 MODELS = (
     "models",
     "work-depth",
@@ -94,27 +95,31 @@ def _reported_errors() -> Iterator[None]:
     except BrokenPipeError:
         _discard_output()
         raise Exit(0) from None
-    except OSError as error:
-        if error.errno not in DISK_ERROR_CODES or os.environ.get("PROFSVC_DEBUG"):
-            raise
-        _discard_output()
-        reported = disk_error(error, str(error.filename or "the output"))
-        print_message(f"Error: {reported}", kind="error")
-        raise Exit(reported.exit_code) from None
     except (KeyboardInterrupt, Abort):  # click's own code for it is 1, that of a regression
         print_message("interrupted; a file is stored whole or not at all", kind="error")
         raise Exit(INTERRUPTED) from None
     except Exception as error:
-        if isinstance(error, Exit) or os.environ.get("PROFSVC_DEBUG"):
+        if isinstance(error, Exit) or os.environ.get("PROFSVC_DEBUG") or type(error).__module__.startswith("click"):
             raise
-        if type(error).__module__.startswith("click"):
-            raise
-        print_message(
-            f"Error: internal error (nothing was partially stored): {type(error).__name__}: {error}\n"
-            "Run it again with PROFSVC_DEBUG=1 and report the traceback.",
-            kind="error",
-        )
-        raise Exit(5) from None
+        if isinstance(error, OSError) and error.errno in DISK_ERROR_CODES:
+            _discard_output()
+        reported = _explained(error)
+        print_message(f"Error: {reported}", kind="error")
+        raise Exit(reported.exit_code) from None
+
+
+def _explained(error: Exception) -> ProfsvcError:
+    """Return what to say of an error that no command expects: of the disk, of a path that was given, or a defect."""
+    if isinstance(error, OSError) and (error.filename or error.errno in DISK_ERROR_CODES):
+        name = str(error.filename or "the output")
+        name = name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}..."
+        if error.errno in DISK_ERROR_CODES:
+            return disk_error(error, name)
+        return UsageError(f"{name} cannot be used: {error.strerror or error}; give another file or folder")
+    return ServiceError(
+        f"internal error (nothing was partially stored): {type(error).__name__}: {error}\n"
+        "Run it again with PROFSVC_DEBUG=1 and report the traceback."
+    )
 
 
 @functools.cache

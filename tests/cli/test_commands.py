@@ -195,3 +195,16 @@ def test_what_cannot_be_written_is_said(asked):
         done = subprocess.run([sys.executable, "-m", "profsvc", asked], stdout=full, stderr=subprocess.PIPE, cwd=ROOT)
     assert (done.returncode, b"no space is left" in done.stderr) == (5, True)
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["help", "--man", "{file}"], ["--store", "a" * 3000, "runs"], ["db", "backup", "a" * 3000]]
+)
+def test_a_path_that_cannot_be_used_is_a_message_and_no_traceback(cli, tmp_path, words):
+    file = tmp_path / "file"
+    file.touch()
+    cli("db", "upgrade")
+    result = cli(*(word.format(file=file) for word in words))
+    assert result.code == 2
+    assert re.search(r"cannot be used: File (exists|name too long); give another file or folder$", result.err.strip())
+    assert len(result.err) < 600

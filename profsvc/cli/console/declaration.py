@@ -66,6 +66,10 @@ Verbose = Annotated[bool, Option("--verbose", "-v", help="Print more about what 
 Json = Annotated[bool, Option("--json", help="The same as -o json.")]
 
 
+# No database and no array holds more.
+_MAX_INTEGER = 2**63 - 1
+
+
 class _Number(click.FloatRange):
     """A number between limits, which not-a-number is not."""
 
@@ -243,6 +247,9 @@ def _callback(about: Option, repeated: Any, default: Any) -> Callable[[Context, 
     """Return what gives a function the value that it declares."""
 
     def value_of(_context: Context, _parameter: click.Parameter, value: Any) -> Any:
+        for one in value if repeated else (value,):
+            if isinstance(one, int) and not -_MAX_INTEGER <= one <= _MAX_INTEGER:
+                raise click.BadParameter(f"{one} is not an integer of 64 bits.", _context, _parameter)
         if repeated:
             value = list(value) or (None if default is None else [])
         return about.callback(value) if about.callback else value

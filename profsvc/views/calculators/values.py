@@ -9,6 +9,8 @@ from profsvc.views.calculators.declaration import INF, Calculator, Input, Values
 from profsvc.views.calculators.tables import MAX_TEXT_BYTES, read_table
 from profsvc.views.calculators.units import factor_to, shown, split_number
 
+# Arrays hold no larger whole number.
+MAX_WHOLE = 2.0**63
 MAX_NUMBERS = 500
 
 
@@ -130,8 +132,8 @@ def _span(part: str) -> tuple[list[float], str]:
 
 def _in_range(one: Input, number: float) -> Any:
     whole = one.kind == "integer"
-    if whole and number != int(number):
-        raise UsageError(f"{number:g} is not {allowed(one)}")
+    if whole and not (abs(number) < MAX_WHOLE and number == int(number)):
+        raise UsageError(f"{number:g} is not {allowed(one)}{'' if abs(number) < MAX_WHOLE else ', below 2^63'}")
     if not (one.minimum <= number <= one.maximum and number > one.above):
         raise UsageError(f"{number:g} is not {allowed(one)}")
     return int(number) if whole else number

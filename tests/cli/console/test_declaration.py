@@ -108,3 +108,10 @@ def test_groups_list_commands_as_they_were_added() -> None:
     assert shown.output.index("zebra") < shown.output.index("ant")
     assert shown.output.endswith("The end.\n")
     assert "inner  All of them\n" in CliRunner().invoke(outer, ["--help"]).output
+
+
+@pytest.mark.parametrize("words", [["a", "--number", str(2**63)], ["a", "--number", "1", "--number", str(-(2**63))]])
+def test_an_integer_that_no_database_holds_is_refused(words: list[str]) -> None:
+    result = call(every, *words)
+    assert result.exit_code == 2
+    assert f"Invalid value for '--number': {words[-1]} is not an integer of 64 bits." in result.output
