@@ -1,11 +1,12 @@
 """Detect files of one report: pages or copies of it, whose launches have the same order.
 
-The launches of the shorter file must agree with those of the same ordinals in the other, in all columns of a page.
+The launches of the shorter file must agree with those of the same ordinals in the other, in all columns of a page. A
+page of some launches, such as those of one kernel, agrees with the launches of the same process and ID.
 Kernels of pages without starts agree by their short names, as pages leave out name spaces that the report has.
 Pages print durations with at least three digits, and traces print starts and durations in nanoseconds.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
@@ -42,6 +43,16 @@ _ALIKE = text(f"""
     WHERE a.launch_id = :first AND k.kernel_short = m.kernel_short
       AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns
 """)
+_NUMBERED = text("""
+    SELECT l.launch_id, p.process_id, l.source_id, l.duration_ns, k.kernel_short,
+           coalesce(l.grid_x, -1), coalesce(l.grid_y, -1), coalesce(l.grid_z, -1),
+           coalesce(s.block_x, -1), coalesce(s.block_y, -1), coalesce(s.block_z, -1)
+    FROM launches l JOIN places p ON p.place_id = l.place_id JOIN shapes s ON s.shape_id = l.shape_id
+    JOIN kernels k ON k.kernel_id = s.kernel_id
+    WHERE l.launch_id BETWEEN :first AND :last ORDER BY l.launch_id
+""")
+# Pages print durations with at least three digits.
+DURATION_DIGITS_SHARE = 0.005
 
 
 class LaunchFile(NamedTuple):
@@ -91,3 +102,32 @@ def same_report(connection: Connection, few: LaunchFile, many: LaunchFile) -> bo
     if connection.execute(_SOME, {"some": some, "shift": shift}).scalar() != count:
         return False
     return connection.execute(_ALL, {**few.bounds, "shift": shift}).scalar() == few.launches
+
+
+def numbered_launches(connection: Connection, few: LaunchFile, many: LaunchFile) -> dict[int, int] | None:
+    """Return the launches of a page of Nsight Compute -> those of another page that have their process and ID.
+
+    None where not all are there, alike in kernel, size and duration, or where an ID does not name one launch.
+    """
+    if few.tool != "ncu" or many.tool != "ncu" or few.timed or many.timed:
+        return None
+    others = _by_number(connection, many)
+    own = _by_number(connection, few) if others else None
+    if not own or not others:
+        return None
+    found = {}
+    for number, (launch_id, duration_ns, *shape) in own.items():
+        other_id, other_ns, *other_shape = others.get(number, (0, None))
+        if None in (duration_ns, other_ns) or shape != other_shape:
+            return None
+        if abs(duration_ns - other_ns) > DURATION_DIGITS_SHARE * other_ns:
+            return None
+        found[launch_id] = other_id
+    return found
+
+
+def _by_number(connection: Connection, file: LaunchFile) -> dict[tuple[int, str], tuple[Any, ...]] | None:
+    """Return the launches of a file by process and ID; None if these do not name each of them."""
+    rows = connection.execute(_NUMBERED, file.bounds).all()
+    found = {(process, number): (launch_id, *rest) for launch_id, process, number, *rest in rows}
+    return found if len(found) == len(rows) and not any(None in key for key in found) else None

@@ -73,6 +73,11 @@ class Kernels:
         """Tell whether two files have a kernel in common, by its short name."""
         return bool(self.short[few.upload_id].keys() & self.short[many.upload_id].keys())
 
+    def may_contain(self, few: LaunchFile, many: LaunchFile) -> bool:
+        """Tell whether a file has each kernel of another at least as often, by its short name."""
+        held = self.short[many.upload_id]
+        return all(launches <= held[short] for short, launches in self.short[few.upload_id].items())
+
     def by_full_name(self, few: LaunchFile, many: LaunchFile) -> bool:
         """Tell whether both tools write names alike, so that full names tell kernels apart."""
         return self.full[few.upload_id].keys() <= self.full[many.upload_id].keys()

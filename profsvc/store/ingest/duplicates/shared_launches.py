@@ -13,7 +13,12 @@ from sqlalchemy import insert
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
 from profsvc.store.ingest.duplicates.repeated_captures import reject_duplicate_capture
-from profsvc.store.ingest.duplicates.report_pages import LaunchFile, files_with_same_start, same_report
+from profsvc.store.ingest.duplicates.report_pages import (
+    LaunchFile,
+    files_with_same_start,
+    numbered_launches,
+    same_report,
+)
 from profsvc.store.ingest.duplicates.same_execution import Kernels, same_execution
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.source_launches import join_source_pages
@@ -136,6 +141,14 @@ class _DuplicateSearch:
                 self._mark(file, first, f"of the same report as {other}")
                 return
         for other in earlier if not again else ():
+            if other.upload_id in self.first or not self.kernels.may_contain(file, other):
+                continue
+            if (numbered := numbered_launches(self.connection, file, other)) is not None:
+                self._forget(file)
+                self._write(list(numbered), list(numbered.values()))
+                self._mark(file, other, f"its launches are those of {other} with the same process and ID")
+                return
+        for other in earlier if not again else ():
             if other.upload_id in self.first or not self._differ(file, other):
                 continue
             found = same_execution(self.connection, file, other, self.kernels)
@@ -220,10 +233,14 @@ class _DuplicateSearch:
             close = files_with_same_start(self.connection, self.run_id, file.upload_id)
             better = (
                 other for other in names
-                if other not in found and other.upload_id in close and other.tool == file.tool
+                if other not in found and other.tool == file.tool
                 and other.launches >= file.launches and own <= names[other]
                 and (own < names[other] or self.files.index(other) < self.files.index(file))
             )  # fmt: skip
-            if any(same_report(self.connection, file, other) for other in better):
+            if any(
+                (other.upload_id in close and same_report(self.connection, file, other))
+                or numbered_launches(self.connection, file, other) is not None
+                for other in better
+            ):
                 found.append(file)
         return found

@@ -1,6 +1,7 @@
 """Several pages of one report are one run's launches once."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -80,3 +81,58 @@ def test_a_report_may_have_longer_names_than_its_pages(engine: Engine) -> None:
     for place, kernel in enumerate(kernels):
         told.upload(engine, told.raw([told.One(kernel, ns=1_000 + n) for n in range(3)]), f"{place}.csv")
     assert told.sums(engine) == (3, 6_009.0)
+
+
+def only(page: str, launches: list[told.One], places: list[int]) -> str:
+    """Return a page with the rows of some launches, in this order."""
+    head = told.RAW if page.startswith(told.RAW) else told.DETAILS
+    rows = page.removeprefix(head).splitlines(keepends=True)
+    each = len(rows) // len(launches)
+    return head + "".join("".join(rows[place * each : place * each + each]) for place in places)
+
+
+PROGRAM = told.program(12)
+TURNS = [*range(0, 12, 2), *range(1, 12, 2)]
+
+
+@pytest.mark.usefixtures("unanalysed")
+@pytest.mark.parametrize("places", [range(1, 12, 3), range(6, 12), TURNS, [11]], ids=["kernel", "end", "turns", "last"])
+@pytest.mark.parametrize("is_last", [True, False], ids=["after the whole page", "before it"])
+def test_a_page_of_some_launches_or_in_another_order_counts_once(
+    engine: Engine, places: list[int], is_last: bool
+) -> None:
+    pages = [(told.raw(PROGRAM), "raw.csv"), (only(told.details(PROGRAM), PROGRAM, [*places]), "details.csv")]
+    for text, name in pages if is_last else pages[::-1]:
+        told.upload(engine, text, name)
+    assert told.sums(engine) == told.truth(PROGRAM, traced=False)
+    query = """
+        select count(*), max(abs(a.value - b.value) / a.value) from v1_metrics a join v1_metrics b
+        on a.launch_id = b.launch_id and a.metric = 'gpu__time_duration.sum' and b.metric = 'Duration'
+    """
+    (row,) = store.query(engine, query).rows
+    assert row[0] == len([*places])
+    assert row[1] < 0.005
+
+
+@pytest.mark.usefixtures("unanalysed")
+def test_a_page_again_of_some_launches_repeats_no_metric(engine: Engine) -> None:
+    told.upload(engine, told.raw(PROGRAM), "raw.csv")
+    told.upload(engine, only(told.raw(PROGRAM), PROGRAM, [3, 7, 5]), "some.csv")
+    (row,) = store.query(engine, "select count(*) from v1_metrics where metric = 'gpu__time_duration.sum'").rows
+    assert row[0] == len(PROGRAM)
+
+
+@pytest.mark.usefixtures("unanalysed")
+@pytest.mark.parametrize("change", [{"process": 577}, {"ns": 5_000}, {"grid": 65}, {"kernel": "axpy(int, float *)"}])
+def test_launches_that_differ_count_beside_the_page(engine: Engine, change: dict[str, Any]) -> None:
+    told.upload(engine, told.raw(PROGRAM), "raw.csv")
+    others = [one._replace(**change) for one in PROGRAM]
+    told.upload(engine, only(told.details(others), others, [4, 7]), "details.csv")
+    assert told.sums(engine)[0] == len(PROGRAM) + 2
+
+
+@pytest.mark.usefixtures("unanalysed")
+def test_two_captures_in_one_page_are_not_told_apart_by_their_numbers(engine: Engine) -> None:
+    told.upload(engine, told.raw(PROGRAM) + told.raw(PROGRAM), "raw.csv")
+    told.upload(engine, only(told.details(PROGRAM), PROGRAM, [4, 7]), "details.csv")
+    assert told.sums(engine)[0] == 2 * len(PROGRAM) + 2
