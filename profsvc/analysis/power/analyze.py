@@ -182,7 +182,7 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.Data
     """Launches of the GPU of a power log, where both are numbered; those of an unknown device may be of any.
 
     The number of a device in CUDA is that of nvidia-smi, unless CUDA_VISIBLE_DEVICES gives the devices other numbers.
-    That is told only where the log of one GPU stands beside the launches of one device.
+    Another numbering shows only where the log of one GPU stands beside the launches of one device.
     """
     index = own.log.gpu_index
     devices = {*launches["device_index"].unique().tolist()} - {-1}
