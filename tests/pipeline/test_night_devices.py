@@ -17,6 +17,8 @@ SUMMARY = (
     BANNER + '==7== Profiling result:\n"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
 )
 KERNEL = "saxpy(float*, int)"
+# Series of nights are of what the files say.
+pytestmark = pytest.mark.usefixtures("unanalysed")
 OCCUPANCY = {"Tesla V100-SXM2-16GB": 0.9, "Tesla P100-PCIE-16GB": 0.6}
 BOARDS = tuple(OCCUPANCY)
 

@@ -1,6 +1,7 @@
 """Findings of an older store, in which averages of nvprof had no device, go on under the device that is known now."""
 
 import numpy as np
+import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
@@ -11,6 +12,9 @@ from profsvc.store.maintenance import migrations
 from tests.pipeline.test_night_devices import BOARDS, averages, report, totals, upload
 from tests.store.conftest import COUNTERS
 from tests.store.maintenance.test_backfill import lower
+
+# Series of nights are of what the files say.
+pytestmark = pytest.mark.usefixtures("unanalysed")
 
 
 def forget_devices(engine: Engine) -> None:
