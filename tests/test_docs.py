@@ -59,10 +59,19 @@ def test_the_demo_and_test_commands_stand_after_their_markers():
 
 def test_ci_runs_the_test_command_of_the_readme():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    found = re.search(r"exec bash -c \"\$\(python3 - <<'PY'\n(.*?)\nPY\n\)\"", script, re.DOTALL)
+    found = re.search(r"^bash -c \"\$\(python3 - <<'PY'\n(.*?)\nPY\n\)\"", script, re.DOTALL | re.MULTILINE)
     assert found
     done = subprocess.run([sys.executable, "-c", found[1]], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == after("test command")
+
+
+def test_ci_runs_what_reads_and_stores_files_without_the_compiled_modules():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").replace("\\\n", "")
+    found = re.search(r"^PROFSVC_SPLITTER=0 \.venv/bin/python -m pytest (.*)$", script, re.MULTILINE)
+    assert found
+    places = [word for word in found[1].split() if word.startswith("tests/")]
+    assert places
+    assert all((ROOT / place).exists() for place in places)
 
 
 def test_the_readme_of_the_fixtures_mentions_every_file():
