@@ -192,16 +192,16 @@ def _new_findings(
 ) -> list[Row]:
     if not verdict.found.any():
         return []
-    group = points["group"].to_numpy(np.int64)
+    starts = np.append(np.flatnonzero(np.diff(points["group"].to_numpy(np.int64), prepend=-1)), len(points))
     rho = np.clip(np.nan_to_num(before.autocorrelation), 0.0, MAX_AUTOCORRELATION)
     noise = before.sd * np.sqrt((1 + rho) / (1 - rho))
     rows, raw = [], points["raw"].to_numpy(np.float64)
     for one in np.flatnonzero(verdict.found).tolist():
-        own = np.flatnonzero((group == one) & ~np.isnan(value))
+        own = starts[one] + np.flatnonzero(~np.isnan(value[starts[one] : starts[one + 1]]))
         at = int(verdict.at[one])
         sides = own[own < at], own[own >= at]
         old, new = float(verdict.before[one]), float(verdict.after[one])
-        changed, newest = points.iloc[at], points.iloc[int(np.flatnonzero(group == one)[-1])]
+        changed, newest = points.iloc[at], points.iloc[int(starts[one + 1]) - 1]
         levels = [_median(raw[side]) for side in sides]
         rows.append(
             _identity(heads, one)
@@ -302,25 +302,33 @@ def _requested_reruns(
     prior: NoisePrior,
 ) -> list[Row]:
     """The newest run of series that may have changed and of which a few runs more decide, the surest first."""
-    group, rows = points["group"].to_numpy(np.int64), []
+    rows = []
+    starts = np.append(np.flatnonzero(np.diff(points["group"].to_numpy(np.int64), prepend=-1)), len(points))
     tests = max(int(np.isfinite(verdict.p).sum()), nightly_test.MIN_TESTS)
     # So sure must one finding more be, beside the others of the night.
     enough = min(ALPHA, nightly_test.MAX_FALSE_DISCOVERY_RATE * (1 + int(verdict.found.sum())) / tests)
+    asked, more = list[tuple[int, Ints, float]](), list[Floats]()
     for one in np.flatnonzero(verdict.rerun_wanted).tolist():
-        own = np.flatnonzero((group == one) & ~np.isnan(value))
+        own = starts[one] + np.flatnonzero(~np.isnan(value[starts[one] : starts[one + 1]]))
         newest, expected = float(value[own[-1]]), float(np.median(value[own[:-1]]))
         least = smallest[0][one], smallest[1][one]
         stepped = nightly_test.effect(verdict.before[one], verdict.after[one], *least).material
         if not (nightly_test.effect(expected, newest, *least).material or stepped):
             continue
         suspected = newest if verdict.newest_p[one] <= nightly_test.RERUN_P else float(verdict.after[one])
-        more = np.append(value[own], [suspected] * RERUNS)
-        p = float(
-            newest_step(more, None, np.append(error[own], [error[own[-1]]] * RERUNS), prior.of(np.array([one]))).p
-        )
+        asked.append((one, own, expected))
+        more.append(np.append(value[own], [suspected] * RERUNS))
+    if not asked:
+        return []
+    errors = [np.append(error[own], [error[own[-1]]] * RERUNS) for _, own, _ in asked]
+    number = np.repeat(np.arange(len(asked)), [len(one) for one in more])
+    then = newest_step(
+        np.concatenate(more), number, np.concatenate(errors), prior.of(np.array([one for one, _, _ in asked]))
+    )
+    for (one, own, expected), p in zip(asked, np.atleast_1d(then.p).tolist(), strict=True):
         if p > enough:
             continue
-        run = points.iloc[int(own[-1])]
+        run, newest = points.iloc[int(own[-1])], float(value[own[-1]])
         rows.append(
             _identity(heads, one)
             | {"run_id": int(run["run_id"]), "run": run["run"], "value": newest, "expected": expected}
