@@ -9,7 +9,8 @@ sight of the one that is left out. Printed are the answers as they were given th
 After a set was scored once, ``record SET`` adds what the rules of today say of it to the answers at first sight.
 
 The fit: cause c with the share s of the time has the odds ``(s / s_c) ** b`` to be the flaw, against those of 1 that
-the launch is at its limit. ``b`` and the least shares ``s_c`` are the most likely ones. The logarithms of the ``s_c``
+the launch is at its limit. ``b`` and the least shares ``s_c`` are the most likely ones, if half of all kernels have a
+flaw, whatever their number among the sets. The logarithms of the ``s_c``
 are drawn to the mean of their sort of evidence, so that a cause of few pairs has the share of its like.
 """
 
@@ -86,6 +87,8 @@ def fitted(launches: Launches) -> Fit:
     of_sort = np.array([[kind == one for one in sorts] for kind in kinds], dtype=np.float64)
     known = launches.shares > SMALLEST_SHARE
     logarithms = np.log(np.where(known, launches.shares, 1.0))
+    has_flaw = np.array([one not in NO_FLAW for one in launches.flaw])
+    counted = len(has_flaw) / 2 / np.where(has_flaw, has_flaw.sum(), (~has_flaw).sum())
     limit = len(FLAWS)
     target = np.array([FLAWS.index(flaw) if flaw in FLAWS else limit for flaw in launches.flaw])
     # A flaw without a share cannot be told from none.
@@ -99,9 +102,9 @@ def fitted(launches: Launches) -> Fit:
         odds = np.where(known, exponent * logarithms + of_sort @ means + own, -np.inf)
         every = np.column_stack([odds, np.zeros(len(odds))])
         chance = np.exp(every - np.logaddexp.reduce(every, axis=1)[:, None])
-        step = (chance - np.eye(limit + 1)[target])[:, :limit]
+        step = (counted[:, None] * (chance - np.eye(limit + 1)[target]))[:, :limit]
         gradient = np.concatenate([[np.sum(step * logarithms)], step.sum(axis=0) @ of_sort, step.sum(axis=0)])
-        total = -np.log(chance[np.arange(len(target)), target]).sum() + (weights * parameters**2).sum() / 2
+        total = -(counted * np.log(chance[np.arange(len(target)), target])).sum() + (weights * parameters**2).sum() / 2
         return float(total), gradient + weights * parameters
 
     found = minimize(loss, np.concatenate([[1.0], np.zeros(len(weights) - 1)]), jac=True, method="L-BFGS-B").x

@@ -42,7 +42,7 @@ def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     }
     on_chip, queued, behind_conflicts = on_chip_causes(budget)
     for parts in (
-        issue_causes(budget),
+        issue_causes(budget, on_chip["shared_memory_limit"]),
         on_chip,
         global_memory_causes(budget, queued),
         barrier_causes(budget, behind_conflicts),

@@ -22,8 +22,11 @@ RETRY_LENGTH = 6
 
 
 @np.errstate(all="ignore")
-def issue_causes(budget: TimeBudget) -> dict[str, Array]:
-    """Return the shares of the time that causes of issued instructions, and of waits for arithmetic, take."""
+def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
+    """Return the shares of the time that causes of issued instructions, and of waits for arithmetic, take.
+
+    ``on_chip`` is the share of the waits for shared memory that is busy with what warps need.
+    """
     c, stall, of = budget.c, budget.stall, budget.of_class
     fixed = stall["wait"] + stall["math_pipe_throttle"] + stall["dispatch_stall"] + stall["branch_resolving"]
     absent = budget.absent
@@ -41,7 +44,7 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
     # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
     retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)
     # A fuller warp does in one instruction what these did in several, with one wait.
-    full = budget.issued + fixed
+    full = budget.issued + fixed + on_chip
     useful = budget.issued * budget.on
     avoidable = {name: useful * part for name, part in avoidable_instructions(c).items()}
     spared = np.fmin(np.asarray(sum(avoidable.values())), useful)
@@ -82,6 +85,7 @@ def issue_causes(budget: TimeBudget) -> dict[str, Array]:
         **taken,
         **{f"occupancy_{name}": few * few_warps for name, few in occupancy_limit(c).items()},
         "partly_filled_warps": absent * full,
+        "shared_memory_limit": -(off + absent) * on_chip,
         "thread_divergence": off * full * np.clip(1 - serial - retried - first - meeting, 0, 1),
         "contended_shared_atomics": off * full * retried,
         "serial_section": off * full * serial,

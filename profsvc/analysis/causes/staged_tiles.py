@@ -7,8 +7,8 @@ from profsvc.analysis.potential.avoidable_work import repeated_steps
 
 # What a block waits for between two tiles, and what no longer counts once the next tile is under way.
 HIDDEN = ("dependent_instructions", "barriers", "few_loads_in_flight")
-# Stores to shared memory for each global load, from which on tiles are loaded.
-MIN_STORES_PER_LOAD = 0.5
+# Stores to shared memory for each global load, from which on tiles are loaded. A gathered tile has an index for each.
+MIN_STORES_PER_LOAD = 1 / 3
 
 
 @np.errstate(all="ignore")

@@ -54,17 +54,28 @@ def share_of(part: Array, whole: Array | float) -> Array:
         return np.clip(np.nan_to_num(part / whole), 0.0, 1.0)
 
 
+@np.errstate(all="ignore")
 def occupancy_limit(c: Counts) -> dict[str, Array]:
-    """Tell which resource limits the blocks of an SM most: 1 for it, 0 for the others."""
+    """Return the share that each resource has in the warps that an SM lacks: the one that limits its blocks most.
+
+    Warps that registers leave room for, but a whole block does not fit into, are lacking by the size of the block.
+    """
     limits = {  # of equal limits the first counts: no other resource helps beyond the slots of an SM
         "block_size": np.fmin(c["occupancy_limit_by_blocks_blocks"], c["occupancy_limit_by_warps_blocks"]),
         "registers": c["occupancy_limit_by_registers_blocks"],
-        "shared_memory": c["occupancy_limit_by_shared_mem_blocks"],
         "barriers": c["occupancy_limit_by_barriers_blocks"],
+        # The driver sets as much memory aside as the blocks need that the other resources allow.
+        "shared_memory": c["occupancy_limit_by_shared_mem_blocks"],
     }
     table = np.column_stack([np.where(np.isnan(limit), np.inf, limit) for limit in limits.values()])
     least = table.argmin(axis=1)
-    return {name: (least == place).astype(np.float64) for place, name in enumerate(limits)}
+    shares = {name: (least == place).astype(np.float64) for place, name in enumerate(limits)}
+    # Registers leave room for more warps than there are, but not for another block of this size.
+    registers = np.fmax(c["registers_per_thread"], c["registers_per_thread_allocated"])
+    held = np.log(c["max_registers_per_sm"] / (32 * registers * c["max_warps_per_sm"]))
+    coarse = shares["registers"] * (1 - share_of(-held, -np.log(c["theoretical_occupancy_fraction"])))
+    coarse = np.where(np.isnan(held), 0.0, coarse)
+    return {**shares, "registers": shares["registers"] - coarse, "block_size": shares["block_size"] + coarse}
 
 
 @np.errstate(all="ignore")

@@ -14,6 +14,7 @@ from profsvc.analysis.source_code.functions import spared_threads
 from profsvc.analysis.source_code.lanes import lane_counts
 from profsvc.analysis.source_code.places import place_counts
 from profsvc.analysis.source_code.registers import Operands, operands
+from profsvc.analysis.source_code.wide_indices import upper_half_threads
 
 CHAINED, SHARED, TILE = "global_load_chained_inst_warp", "global_load_shared_place_bytes", "stall_tile_fraction"
 AGAIN, DISTINCT = "global_load_again_fraction", "global_load_distinct_bytes"
@@ -22,6 +23,7 @@ REGULAR = "global_load_regular_excess_fraction"
 REGULAR_STORES = "global_store_regular_excess_fraction"
 BFLOAT16 = "inst_unpack_bfloat16_thread"
 FUNCTIONS, BITS = "inst_function_excess_thread", "inst_bit_by_bit_thread"
+UPPER = "inst_index_upper_thread"
 SHARED_WORDS = "shared_load_words_thread"
 MEETING, MEETING_WAITS = "inst_meeting_warp", "stall_meeting_fraction"
 WORD_BITS = 32
@@ -37,6 +39,7 @@ SOURCES = {
     BFLOAT16: "source page: sum(thread_instructions_on) of shifts, masks and permutations that unpack a bfloat16",
     FUNCTIONS: "source page: calls of functions of the math library times the arithmetic that cheaper forms spare",
     BITS: "source page: sum(thread_instructions_on) of loops that move a bit at a time, beyond one for each bit",
+    UPPER: "source page: sum(thread_instructions_on) of upper halves of indices, beyond one for each access",
     SHARED_WORDS: "source page: sum(thread_instructions_on * access_size / 32) of LDS",
     MEETING: "source page: sum(instructions) of sections in which one thread waits for other blocks",
     MEETING_WAITS: "source page: samples of Long Scoreboard of these sections over those of all instructions",
@@ -71,6 +74,7 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             BFLOAT16: unpacked_threads(rows, own),
             FUNCTIONS: spared_threads(rows),
             BITS: bit_by_bit_threads(rows, own, loops),
+            UPPER: upper_half_threads(rows, own, loops),
             SHARED_WORDS: _words(rows, own),
             MEETING: lanes[2],
             MEETING_WAITS: _share(lanes[3], sum(samples)),

@@ -144,6 +144,9 @@ def _reductions(c: Counts) -> tuple[Array, Array]:
     rounded = np.clip(c["inst_f2i_thread"] - integer_divisions(c), 0, None)
     exponents = np.clip(c["inst_i2fp_thread"] - rounded - c["inst_mufu_thread"], 0, None)
     exponents = np.where(SHORTEST_POLYNOMIAL * exponents > c["inst_fp32_thread"], 0.0, exponents)
+    # Logarithms are among the functions that machine code is searched for.
+    exponents = np.where(np.isnan(c["inst_function_excess_thread"]), exponents, 0.0)
+    rounded = np.where(SHORTEST_POLYNOMIAL * rounded > c["inst_fp32_thread"], 0.0, rounded)
     return rounded + np.fmin(c["inst_frnd_thread"], 2 * rounded), exponents
 
 
@@ -231,10 +234,13 @@ def _long_and_prepared_divisions(c: Counts) -> tuple[Array, Array]:
     return long, np.clip(np.nan_to_num(np.fmin(high, compared)), 0, None)
 
 
-def bit_by_bit_share(c: Counts) -> Array:
-    """Share of the instructions that move one bit at a time, beyond those that words take; 0 where not counted."""
+def proven_overhead_share(c: Counts) -> Array:
+    """Share of the instructions that machine code proves to be overhead; 0 where not counted.
+
+    Those that move one bit at a time, beyond those that words take, and those for upper halves of indices.
+    """
     every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
-    return counted_share(c["inst_bit_by_bit_thread"], every)
+    return counted_share(c.total("inst_bit_by_bit_thread", "inst_index_upper_thread"), every)
 
 
 THREAD_CLASSES = (
@@ -323,7 +329,7 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
         "register_spills": np.where(spilled, counted_share(kept, np.ones(len(kept))), 0.0),
         "local_memory": np.where(spilled, 0.0, counted_share(kept * serving, np.ones(len(kept)))),
         "integer_division": divided,
-        "overhead_instructions": bit_by_bit_share(c),
+        "overhead_instructions": proven_overhead_share(c),
         "expensive_functions": functions,
         "accidental_double": (doubled + longer) * double_by_accident(c),
         "type_conversions": converted,

@@ -22,7 +22,6 @@ from profsvc.analysis.potential.access_patterns import (
 from profsvc.analysis.potential.avoidable_work import (
     LANE_STEPS,
     avoidable_instructions,
-    bit_by_bit_share,
     class_shares,
     divided_share,
     double_by_accident,
@@ -32,6 +31,7 @@ from profsvc.analysis.potential.avoidable_work import (
     lone_share,
     needless_conversions,
     overhead_per_instruction,
+    proven_overhead_share,
     short_steps,
     spared_checks,
     values_of_integers,
@@ -376,7 +376,7 @@ def useful_times(counters: pd.DataFrame | Counts, figures: pd.DataFrame) -> pd.D
     # Without arithmetic addresses may be the payload, but not the divisions that they are computed with.
     divided = divided_share(c)
     share["xu"] = np.where((count == 0) & (divided > 0), 0.0, share["xu"])
-    share["integer"] = np.where(count > 0, 0.0, used["integer"] * on * (1 - divided) * (1 - bit_by_bit_share(c)))
+    share["integer"] = np.where(count > 0, 0.0, used["integer"] * on * (1 - divided) * (1 - proven_overhead_share(c)))
     needed = needed_instructions(c, count, loads + stores, again)
     share["issue"] = needed / (f["schedulers_per_sm"] * cycles)
     # Lanes that were off carry no payload, whatever else is known of the instructions.

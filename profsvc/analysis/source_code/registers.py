@@ -101,7 +101,7 @@ def producers(
     """
     own = code[place]
     for registers in (own.read, own.written):
-        found = {one for name in registers if (one := _last_write(code, loops, place, name)) is not None}
+        found = {one for name in registers if (one := last_write(code, loops, place, name)) is not None}
         if known := sorted(one for one in found if code[one].opcode in opcodes):
             return known
     for one in range(place - 1, max(-1, place - MAX_DISTANCE), -1):
@@ -111,7 +111,8 @@ def producers(
     return []
 
 
-def _last_write(code: Sequence[Operands], loops: Sequence[tuple[int, int]], place: int, name: str) -> int | None:
+def last_write(code: Sequence[Operands], loops: Sequence[tuple[int, int]], place: int, name: str) -> int | None:
+    """Return the place of the instruction that wrote what the one at ``place`` finds in a register."""
     for one in range(place - 1, max(-1, place - MAX_DISTANCE), -1):
         if name in code[one].written:
             return one

@@ -219,3 +219,33 @@ def test_loads_of_tiles_are_of_the_matrix_instructions_that_would_spare_them() -
     assert table["shared_memory_limit"][0] == 0 < table["shared_memory_limit"][1]
     assert table["tensor_cores_unused"][0] >= table["shared_memory_limit"][1]
     assert table["tensor_cores_unused"][1] == 0
+
+
+def test_warps_that_registers_leave_room_for_are_lacking_by_the_size_of_the_block() -> None:
+    held = {"max_registers_per_sm": 65536.0, "max_warps_per_sm": 64.0, "registers_per_thread": 56.0}
+    large = QUIET | FLAWS["occupancy_registers"] | held
+    found = shares([large | {"theoretical_occupancy_fraction": warps / 64} for warps in (22, 36)])
+    both = found["occupancy_block_size"] + found["occupancy_registers"]
+    fitting = 65536 / 32 / 56
+    of_size = [np.log(fitting / warps) / np.log(64 / warps) for warps in (22, 36)]
+    assert (found["occupancy_block_size"] / both).tolist() == pytest.approx(of_size, abs=1e-6)
+
+
+def test_memory_that_the_driver_sets_aside_for_the_blocks_that_fit_is_no_limit() -> None:
+    fitting = {f"occupancy_limit_by_{name}_blocks": 4.0 for name in ("shared_mem", "barriers")}
+    few = QUIET | FLAWS["occupancy_registers"] | {"occupancy_limit_by_registers_blocks": 32.0} | fitting
+    found = shares([few, few | {"occupancy_limit_by_shared_mem_blocks": 3.0}])
+    assert found["occupancy_barriers"][0] > found["occupancy_shared_memory"][0] == 0
+    assert found["occupancy_shared_memory"][1] > found["occupancy_barriers"][1] == 0
+
+
+def test_a_fuller_warp_waits_less_for_shared_memory() -> None:
+    queued = QUIET | {
+        "stall_mio_throttle_warp_cycles": 9e8, "stall_long_scoreboard_warp_cycles": 1e7,
+        "shared_wavefronts_sass": 132 * 1.7e5, "shared_wavefronts_ideal": 132 * 1.7e5,
+        "shared_load_inst_warp": 132 * 1.7e5,
+        "sol_l1_fraction": 0.95,
+    }  # fmt: skip
+    found = shares([queued, queued | {"warp_execution_efficiency_fraction": 0.5}])
+    assert found["thread_divergence"][1] > 0.3
+    assert found["shared_memory_limit"][1] == pytest.approx(found["shared_memory_limit"][0] / 2, rel=0.01)

@@ -36,15 +36,14 @@ def _recorded(name: str) -> pd.DataFrame:
     return table[table["set"] == name]
 
 
-def test_shares_fitted_to_other_sets_name_more_flaws_first_and_more_limits(launches: Launches, today: Launches) -> None:
+def test_shares_fitted_to_other_sets_name_more_flaws_first(launches: Launches, today: Launches) -> None:
     then, fit = (np.sum(counts, axis=0) for counts in zip(*left_out(launches, today).values(), strict=True))
     pairs, others = fit[0], fit[3]
-    assert fit[1] >= then[1] + 5
+    assert fit[1] >= then[1] + 20
     assert fit[2] >= then[2] - 2
-    assert fit[4] >= then[4] + 5
-    assert fit[1] + fit[4] >= then[1] + then[4] + 20
-    assert fit[1] / pairs > 0.79
-    assert fit[4] / others > 0.9
+    assert fit[4] >= then[4] - 20
+    assert fit[1] / pairs > 0.81
+    assert fit[4] / others > 0.88
 
 
 def test_the_answer_is_what_exceeds_its_share_most() -> None:
