@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from profsvc.analysis.changes.series import WHOLE_RUN
 from profsvc.errors import counted
 from profsvc.reports.nightly.content import amount, percent, short
 from profsvc.reports.nightly.differences import cause_line, told_differences
@@ -19,9 +20,9 @@ def open_groups(rows: Sequence[Row]) -> list[Group]:
     """Return open findings by the change that they began with, those whose regressions cost most time first.
 
     A group has project, branch, commit (None if no run of it names one), runs (names), findings (their numbers, the
-    costliest first), regressions, improvements, others, kernels (how many), cost_ns (time more per run, None if it is
-    not known), costliest and oldest (numbers), since (the time of the oldest), cause (what else changed in all of
-    them) and text.
+    costliest first), regressions, improvements, others (how many kernels, loads or quantities of whole runs have each),
+    kernels (how many), cost_ns (time more per run, None if it is not known), costliest and oldest (numbers), since (the
+    time of the oldest), cause (what else changed in all of them) and text.
 
     >>> row = {"finding_id": 3, "project": "lab", "branch": None, "build": "c0000021", "run": "r", "run_id": 8,
     ...        "kernel": "k", "subject": "k", "device": "H200", "quantity": "duration", "kind": "duration",
@@ -44,7 +45,7 @@ def open_groups(rows: Sequence[Row]) -> list[Group]:
 def _group(rows: Sequence[Row]) -> Group:
     rows = sorted(rows, key=_cost_order)
     first, oldest = rows[0], min(rows, key=lambda row: (row["changed_at"], row["finding_id"]))
-    counts = [sum(row["worse"] == worse for row in rows) for worse, _ in DIRECTIONS]
+    counts = [len({_matter(row) for row in rows if row["worse"] == worse}) for worse, _ in DIRECTIONS]
     made: Group = {
         "project": first["project"],
         "branch": first.get("branch"),
@@ -65,6 +66,12 @@ def _group(rows: Sequence[Row]) -> Group:
 
 def _cost_order(row: Row) -> tuple[Any, ...]:
     return row["worse"] != 1, -(row.get("cost_ns") or 0.0), -_size(row), row["finding_id"]
+
+
+def _matter(row: Row) -> tuple[Any, ...]:
+    """Return what a finding is of: all quantities of one kernel or load, but each of a whole run."""
+    named = row.get("label") or row["subject"]
+    return row["device"], named, row["quantity"] if row["subject"] == WHOLE_RUN else None
 
 
 def _size(row: Row) -> float:
