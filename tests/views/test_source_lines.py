@@ -124,14 +124,7 @@ NOT_LEADING = {
     "eighth": {"packets", "rumours_2", "spoken"},
     "ninth": {"car_parks", "rowers"},
     "tenth": {"auroras_2", "minhash"},
-    "twelfth": {
-        "field_bias",
-        "gradient_cells",
-        "material_queues",
-        "press_profile",
-        "pricing_summary",
-        "quadruped_legs",
-    },
+    "twelfth": {"field_bias", "quadruped_legs"},
     "eleventh": {
         "byte_layers",
         "class_weights",

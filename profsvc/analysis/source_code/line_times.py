@@ -21,10 +21,29 @@ BARRIER, NO_INSTRUCTION = "Barrier", "No Instruction"
 MOVED = (*SCOREBOARD_STALLS, *QUEUES, BARRIER)
 # A barrier stands so few instructions before the one at which its warps are sampled.
 MAX_BARRIER_DISTANCE = 80
-# Headers of the toolkit, whatever its version and place.
-TOOLKIT = re.compile(r"/cuda[^/]*/(?:.*/)?include/", re.IGNORECASE)
+# Headers of the toolkit: where its installers and packages put them, or the names of those with functions of the device
+# where the folders are lost. A project may have a folder cuda/include of its own.
+TOOLKIT = re.compile(
+    r"""/targets/[^/]+-(?:linux|qnx)[^/]*/include/ | ^/usr/(?:local/)?include/
+    | ^/(?:usr/local|usr/lib|opt)/cuda[^/]*/(?:.*/)?include/ | /hpc_sdk/(?:.*/)?include/ | /nvidia/cu[^/]*/include/
+    | /nvidia\ gpu\ computing\ toolkit/cuda/(?:.*/)?include/
+    | (?:^|/)(?:sm_\d+_(?:atomic_functions|intrinsics|rt) | device_(?:atomic_|double_)?functions | cuda_(?:fp\d+|bf16))
+      \.hpp$""",
+    re.IGNORECASE | re.VERBOSE,
+)
 NARROW = ("8", "16")
 Row = Mapping[str, Any]
+
+
+def is_of_toolkit(file: str) -> bool:
+    """Return whether a source file is a header of the CUDA toolkit, by its path.
+
+    >>> is_of_toolkit("/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda_fp16.hpp")
+    True
+    >>> is_of_toolkit("/home/me/cuda-fluids/include/advection.cuh")
+    False
+    """
+    return bool(TOOLKIT.search(file.replace("\\", "/")))
 
 
 def line_times(instructions: Sequence[Row], causes: Sequence[Row]) -> dict[Line, float]:
@@ -127,7 +146,7 @@ class _Code:
         That is where the registers that it reads were written, or else the instruction before.
         """
         lines = [(row["file"], row["source_line"]) for row in self.rows]
-        own = [line is not None and not TOOLKIT.search(file or "") for file, line in lines]
+        own = [line is not None and not is_of_toolkit(file or "") for file, line in lines]
         written: dict[str, int] = {}
         last = None
         for place, code in enumerate(self.code):

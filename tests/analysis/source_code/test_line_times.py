@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from profsvc.analysis.source_code.line_times import line_times
+from profsvc.analysis.source_code.line_times import is_of_toolkit, line_times
 from profsvc.specs.causes import causes
 from profsvc.specs.line_evidence import line_evidence
 
@@ -66,6 +66,30 @@ def test_the_toolkit_counts_for_the_line_that_wrote_its_operands_and_a_subroutin
 def test_a_header_of_the_user_is_code_of_the_user() -> None:
     code = [row(0, 7, "MOV R2, R3", Wait=1), row(1, 20, "FADD R2, R2, R2", "/home/me/include/sums.cuh", Wait=3)]
     assert line_times(code, [])["/home/me/include/sums.cuh", 20] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (HEADER, True),
+        ("/usr/local/cuda-12.4/bin/../targets/sbsa-linux/include/cuda_bf16.hpp", True),
+        ("/opt/conda/envs/run/targets/x86_64-linux/include/cub/block/block_reduce.cuh", True),
+        ("/venv/lib/python3.12/site-packages/nvidia/cu13/include/crt/mma.hpp", True),
+        ("/venv/lib/python3.9/site-packages/nvidia/cuda_runtime/include/cuda_fp16.hpp", True),
+        ("/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/cuda/12.4/include/thrust/sort.h", True),
+        (r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.6\include\sm_30_intrinsics.hpp", True),
+        ("/usr/include/crt/sm_80_rt.hpp", True),
+        ("sm_60_atomic_functions.hpp", True),
+        ("/src/device_atomic_functions.hpp", True),
+        ("/home/me/engine/cuda/include/advection.cuh", False),
+        ("/home/me/cuda-fluids/include/advection.cuh", False),
+        ("/home/me/targets/h200/include/tiles.cuh", False),
+        ("/src/my_sm_80_rt.hpp", False),
+        ("", False),
+    ],
+)
+def test_headers_of_the_toolkit_are_known_by_their_place_or_name(file: str, expected: bool) -> None:
+    assert is_of_toolkit(file) is expected
 
 
 def test_without_samples_no_line_has_a_time() -> None:
