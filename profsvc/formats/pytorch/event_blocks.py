@@ -98,7 +98,8 @@ def _collect(events: list[Any], numbers: _TableNumbers, values: list[Values], pa
     """Add the values of events to those of their tables; return the number of the table of each event as a byte."""
     categories = [event.cat if event.ph == "X" else None for event in events]
     if None in categories and "M" in (phases := [event.ph for event in events]):
-        require_plain(not any(map(_names_process_of_others, compress(events, map("M".__eq__, phases)))))
+        metadata = compress(events, [phase == "M" for phase in phases])
+        require_plain(not any(map(_names_process_of_others, metadata)))
     tables = bytes(map(numbers.__getitem__, categories))
     for number, reader in enumerate(TABLE_READERS.values()):
         if number in tables:

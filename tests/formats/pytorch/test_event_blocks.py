@@ -169,6 +169,7 @@ ODD = [
     *('"no event"', "5", "null", "[]", "{}", "[" + kernel() + "]", "", kernel() + " " + kernel(), kernel()[:40]),
     *(kernel()[:-1], kernel() + "}", "\ufeff" + kernel(), "\n\n" + kernel() + "\n"),
     '{"ph": "X", "cat": "kernel", "ts": 1}',
+    '{"ph": "M", "name": "process_labels", "pid": 1, "args": {"labels": "GPU 0"}}, {"name": "no phase", "ts": 5}',
 ]
 
 
