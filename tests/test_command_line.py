@@ -1,5 +1,6 @@
 """Every program below `tests` explains itself before it does anything."""
 
+import logging
 import runpy
 import sys
 from pathlib import Path
@@ -25,3 +26,4 @@ def test_help_is_the_docstring_and_nothing_is_run(program, monkeypatch, capsys):
     docstring = (FOLDER.parent / f"{program.replace('.', '/')}.py").read_text().split('"""')[1].strip()
     assert docstring.splitlines()[0] in printed.out
     assert not printed.err
+    assert logging.root.manager.disable == logging.NOTSET

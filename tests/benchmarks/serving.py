@@ -97,11 +97,11 @@ def rounds(page: str, megabytes: float, folder: Path, most: int = ROUNDS) -> Ite
 
 def main() -> None:
     """Send each page a few times."""
-    logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")  # pandas wonders at mixed columns
     parser = parser_of(__doc__)
     parser.add_argument("megabytes", nargs="?", type=float, default=10.0, help="size of a page in MB [%(default)g]")
     megabytes = parser.parse_args().megabytes
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")  # pandas wonders at mixed columns
     print("page        MB launches   values  " + "".join(f"{name:>9}" for name in Took._fields) + "  /pandas")
     with tempfile.TemporaryDirectory() as folder:
         for page in PAGES:
