@@ -16,7 +16,18 @@ from tests.web.pages.walked import WALKED
 UNDONE = re.compile(r'<a class="number" data-explain[^>]*>([^<]*)</a>')
 HTML = {"accept": "text/html"}
 WITHOUT = {
-    *("runs-none", "models", "upload", "login", "explain", "sql", "sql-values", "compare-choose", "timeline"),
+    *(
+        "runs-none",
+        "models",
+        "upload",
+        "login",
+        "explain",
+        "sql",
+        "sql-values",
+        "compare-choose",
+        "timeline",
+        "renames",
+    ),
     *(
         "docs",
         "docs-criteria",
