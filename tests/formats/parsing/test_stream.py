@@ -101,6 +101,61 @@ def test_latin_1_is_noticed_late():
         assert list(text.lines())[-1] == "größe\n"
 
 
+class _Counting(io.BytesIO):
+    """Counts the bytes that are read."""
+
+    count = 0
+
+    def read(self, size=-1):
+        found = super().read(size)
+        self.count += len(found)
+        return found
+
+
+def test_blocks_of_ascii_are_read_once():
+    stream = _Counting(b"plain\n" * 100_000)
+    with Text(stream) as text:
+        assert sum(map(len, text.blocks(60_000))) == 600_000
+        assert text.encoding == "utf-8"
+    assert stream.count < 620_000
+
+
+def test_what_readers_leave_is_examined_at_the_end():
+    stream = io.BytesIO(b"plain\n" * 100_000 + b"a\0\n")
+    with Text(stream) as text:
+        next(text.blocks(60_000))
+    assert line_notes(stream).nul_lines == [100_001]
+
+
+@pytest.mark.parametrize("before", [0, 3, 20_000, 100_000])
+@pytest.mark.parametrize(
+    ("end", "encoding"),
+    [
+        ("größe\nb".encode(), "utf-8"),
+        ("größe\nb".encode("latin-1"), "latin-1"),
+        ("größe\n".encode() + b"\xf6\n", "latin-1"),
+        (b"a\0\nb", "utf-8"),
+        ("größe\0\nä".encode("latin-1"), "latin-1"),
+        ("ß".encode()[:-1], "utf-8"),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_blocks_are_as_if_all_was_examined_before(before, end, encoding, known):
+    data, streams = b"plain\n" * before + end, []
+    for ask in (True, known):
+        stream = io.BytesIO(data)
+        with Text(stream) as text:
+            assert not ask or text.encoding == encoding
+            blocks = b"".join(text.blocks(60_000))
+            assert text.encoding == encoding
+            assert b"".join(text.blocks(60_000)) == blocks
+            assert "".join(text.lines()) == blocks.decode("utf-8", "replace")
+        streams.append((blocks, vars(line_notes(stream))))
+    assert streams[0] == streams[1]
+    marked = data.decode(encoding, "replace").split("\n")
+    assert streams[0][0].decode("utf-8", "replace").split("\n") == [line for line in marked if "\0" not in line]
+
+
 def test_characters_across_chunks():
     data = b"a" + "ß".encode() * 700_000 + b"\n"
     with Text(io.BytesIO(data)) as text:
