@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, specs, store, views
 from profsvc.pipeline import wall_time as subject
-from profsvc.store.queries.traces import lanes
+from profsvc.store.queries.traces import events, lanes
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus"
@@ -156,6 +156,11 @@ def test_fixtures_add_up(engine: Engine, name: str) -> None:
     ingest(engine, file.read_bytes(), file.name)
     assert budget(engine)
     check(engine)
+
+
+def test_few_events_at_once_add_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "EVENTS_PER_FETCH", 2)
+    test_fixtures_add_up(engine, "nvprof/gpu_trace.csv")
 
 
 @pytest.mark.parametrize("name", CAPTURES)

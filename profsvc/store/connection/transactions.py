@@ -15,6 +15,7 @@ from profsvc.store.connection.sql import Connection, Engine, FileReader, text
 from profsvc.store.connection.urls import file_of
 
 WRITE_OPTION = "profsvc_write"
+SCAN_KIB = 4096
 
 
 Params = ParamSpec("Params")
@@ -71,6 +72,25 @@ def reading(engine: Engine) -> Iterator[Connection]:
         return
     with translate_errors(engine), _connection(engine, writes=False) as connection, connection.begin():
         yield connection
+
+
+@contextmanager
+def scanning(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection as `reading` does, for long tables that are read once: SQLite keeps and sorts few pages."""
+    with reading(engine) as connection:
+        if connection.dialect.name != "sqlite":
+            yield connection
+            return
+        driver = cast("Any", connection.connection).driver_connection
+        (kept,) = driver.execute("PRAGMA cache_size").fetchone()
+        if kept == -SCAN_KIB:  # another scan of this connection ends later
+            yield connection
+            return
+        driver.execute(f"PRAGMA cache_size = -{SCAN_KIB}")
+        try:
+            yield connection
+        finally:
+            driver.execute(f"PRAGMA cache_size = {kept}")
 
 
 @contextmanager

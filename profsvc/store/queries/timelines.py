@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from profsvc.analysis.launches.timeline import Timeline, append_launches
 from profsvc.store.connection.sql import Connection, Engine, text
-from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.connection.transactions import reading, scanning, writing
 from profsvc.store.ingest.writers.running_timeline import save_timeline
 from profsvc.store.queries.rows import select
 
@@ -71,11 +71,13 @@ def chunks(engine: Engine, query: str, **values: Any) -> Iterator[Sequence[Any]]
         yield from connection.execute(streamed, values).partitions(ROWS_PER_FETCH)
 
 
-def integer_columns(engine: Engine, query: str, columns: int) -> Iterator[NDArray[np.int64]]:
+def integer_columns(
+    engine: Engine, query: str, columns: int, rows_at_once: int = ROWS_PER_FETCH
+) -> Iterator[NDArray[np.int64]]:
     """Yield so many columns of integers without null, as the rows of an array, some rows of the query at a time."""
     with _plain_rows(engine, query) as rows:
         cells = chain.from_iterable(rows)
-        while (found := np.fromiter(islice(cells, columns * ROWS_PER_FETCH), np.int64)).size:
+        while (found := np.fromiter(islice(cells, columns * rows_at_once), np.int64)).size:
             yield found.reshape(-1, columns).T
 
 
@@ -92,7 +94,7 @@ def _plain_rows(engine: Engine, query: str) -> Iterator[Iterator[tuple[Any, ...]
 
     They go into arrays one by one: to keep them would make the search for garbage take half of the time.
     """
-    with reading(engine) as connection:
+    with scanning(engine) as connection:
         # A cursor with a name is one of the server, which does not send all rows at once. Queries that are read in
         # turns over one connection have a cursor each.
         server = connection.dialect.name == "postgresql"

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.pool import Pool
 
 from profsvc import store
@@ -16,7 +16,15 @@ from profsvc.errors import ServiceError, StoreBusyError, UsageError
 from profsvc.store.connection import engine as engines
 from profsvc.store.connection.errors import user_error
 from profsvc.store.connection.filesystem import wal_is_safe
-from profsvc.store.connection.transactions import keep_connections, reading, writing
+from profsvc.store.connection.transactions import (
+    SCAN_KIB,
+    in_transaction,
+    keep_connections,
+    kept_connections,
+    reading,
+    scanning,
+    writing,
+)
 from tests.store.conftest import COUNTERS, batches, info, only_on
 
 
@@ -51,6 +59,18 @@ def test_a_connection_is_set_up(engine: Engine) -> None:
         "busy_timeout": 10_000,
         "journal_mode": "wal" if wal_is_safe() else "delete",
     }
+
+
+@only_on("sqlite", "a server has its own caches")
+def test_what_scans_a_long_table_keeps_few_pages_meanwhile(engine: Engine) -> None:
+    def cache(connection: Connection) -> int:
+        return int(connection.exec_driver_sql("PRAGMA cache_size").scalar_one())
+
+    with kept_connections(engine):
+        with scanning(engine) as outer, in_transaction(engine, outer), scanning(engine) as inner:
+            assert (inner, cache(inner)) == (outer, -SCAN_KIB)
+        with reading(engine) as after:
+            assert (after, cache(after)) == (outer, -32768)
 
 
 @only_on("sqlite", "it alone has journals to choose from")

@@ -16,6 +16,8 @@ from profsvc.store.queries.timelines import integer_columns
 from profsvc.store.queries.traces.lanes import IS_GRAPH, ROUNDED, TIMED, Trace, of_files, of_trace
 
 NO_DEVICE = NO_PROCESS
+EVENTS_PER_FETCH = 1 << 13
+"""Events of each stream in memory; adding up their times takes some 400 bytes for each."""
 _OWNER = f"coalesce(e.process_id, {NO_PROCESS})"
 Ints = NDArray[np.int64]
 
@@ -91,7 +93,7 @@ def _device(
     engine: Engine, query: str, columns: int, lane_of: Callable[..., Ints], categories: Mapping[int, int]
 ) -> Iterator[Activity]:
     """Yield events of devices, whose place has so many ``columns``; those of no lane are left out."""
-    for start, end, *place, name in integer_columns(engine, query, columns + 3):
+    for start, end, *place, name in integer_columns(engine, query, columns + 3, EVENTS_PER_FETCH):
         lane = lane_of(*place)
         none = np.full(lane.size, NO_NAME)
         yield Activity(start, end, _mapped(name, categories, NO_NAME), lane, none, none).take(lane != NO_LANE)
@@ -121,7 +123,7 @@ def _mapped(values: Ints, meanings: Mapping[int, int], missing: int) -> Ints:
 
 def _host(engine: Engine, query: str, categories: Mapping[int, int] | None) -> Iterator[Activity]:
     """Yield calls with their categories, or ranges."""
-    for start, end, process, name in integer_columns(engine, query, 4):
+    for start, end, process, name in integer_columns(engine, query, 4, EVENTS_PER_FETCH):
         lane = np.full(start.size, NO_LANE)
         ranges = np.full(start.size, CODES["host_ranges"])
         category = ranges if categories is None else _mapped(name, categories, CODES["other_calls"])
@@ -151,7 +153,7 @@ def _not_started(engine: Engine, trace: Trace, early: EarlyLaunches) -> Iterator
         f" WHERE {of_files('launches', trace.files['launches'], 'l')} AND {TIMED.format('l')}"
         " ORDER BY c.end_ns"
     )
-    for start, end, place, kernel, call in integer_columns(engine, query, 5):
+    for start, end, place, kernel, call in integer_columns(engine, query, 5, EVENTS_PER_FETCH):
         lane = _mapped(place, trace.places, NO_LANE)
         category, process = np.full(lane.size, CODES["not_started"]), np.full(lane.size, NO_PROCESS)
         early.joined += lane.size

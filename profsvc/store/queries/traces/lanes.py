@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from profsvc.store.connection.sql import Connection, Engine, text
-from profsvc.store.connection.transactions import reading
+from profsvc.store.connection.transactions import reading, scanning
 from profsvc.store.queries.rows import select
 from profsvc.store.queries.timelines import timed_files
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
@@ -85,7 +85,7 @@ def traces_with_times(engine: Engine, run_id: int, most_events: int | None = Non
         query = text("SELECT upload_id, repeats FROM uploads WHERE run_id = :run_id ORDER BY upload_id")
         repeats = {row[0]: row[1] or 0 for row in connection.execute(query, {"run_id": run_id})}
     kernels = list(timed_files(engine, run_id)) if any(row["launches"] for row in uploads) else []
-    with reading(engine) as connection:
+    with scanning(engine) as connection:
         files = {
             table: [
                 upload for upload, bits in repeats.items()
