@@ -134,29 +134,64 @@ class Window(NamedTuple):
         return self.page.goto(self.url + path, wait_until="load")
 
 
+# The page that is lent for each set of options: to open a window of its own takes the browser a second.
+PAGES: dict[str, Any] = {}
+VIEWPORT = {"width": 1280, "height": 720}
+FORGET = "location.protocol.startsWith('http') && (localStorage.clear(), sessionStorage.clear())"
+
+
 @contextmanager
-def window(chromium: Any, url: str, **options: Any) -> Iterator[Window]:
-    """Open a page of its own; at its end nothing may have gone wrong."""
-    context = chromium.new_context(**options)
-    page, wrong = context.new_page(), list[str]()
+def window(
+    chromium: Any, url: str, viewport: dict[str, int] | None = None, color_scheme: str = "light", **options: Any
+) -> Iterator[Window]:
+    """Lend a page of the browser that remembers nothing of whoever had it before; at the end nothing may be wrong."""
+    page, wrong = _page(chromium, options), list[str]()
     host = urlsplit(url).netloc
+    page.set_viewport_size(viewport or VIEWPORT)
+    page.emulate_media(color_scheme=color_scheme)
 
     def of_console(message: Any) -> None:
         # A page that is not found says so with its status, which the browser repeats.
         if message.type in ("error", "warning") and "the server responded with a status of 4" not in message.text:
             wrong.append(f"{message.type}: {message.text}")
 
-    page.on("console", of_console)
-    page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
     # The icon is still on its way where a test goes on to the next page.
     aborted = "net::ERR_ABORTED"
-    page.on("requestfailed", lambda one: None if one.failure == aborted else wrong.append(f"{one.url} {one.failure}"))
-    page.on("request", lambda one: wrong.append(f"foreign: {one.url}") if _is_foreign(one.url, host) else None)
+    listeners: dict[str, Callable[[Any], None]] = {
+        "console": of_console,
+        "pageerror": lambda error: wrong.append(f"script: {error}"),
+        "requestfailed": lambda one: None if one.failure == aborted else wrong.append(f"{one.url} {one.failure}"),
+        "request": lambda one: wrong.append(f"foreign: {one.url}") if _is_foreign(one.url, host) else None,
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
     try:
         yield Window(page, url, wrong)
         assert wrong == []
-    finally:
-        context.close()
+    except BaseException:
+        PAGES.pop(json.dumps(options)).context.close()
+        raise
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
+    _forget(page)
+
+
+def _page(chromium: Any, options: dict[str, Any]) -> Any:
+    key = json.dumps(options)
+    if key not in PAGES:
+        PAGES[key] = chromium.new_context(**options).new_page()
+    return PAGES[key]
+
+
+def _forget(page: Any) -> None:
+    page.unroute_all()
+    for other in page.context.pages:
+        if other != page:
+            other.close()
+    page.evaluate(FORGET)
+    page.context.clear_cookies()
+    page.goto("about:blank")
+    page.mouse.move(0, 0)
 
 
 def _is_foreign(url: str, host: str) -> bool:

@@ -181,6 +181,15 @@ def test_nothing_keeps_anyone_from_using_a_page_without_script(chromium, shown, 
     assert violations == []
 
 
+def test_a_page_that_is_lent_again_remembers_nothing(chromium, shown):
+    for _ in range(2):
+        with window(chromium, shown.service.url) as found:
+            found.open("/")
+            kept = found.page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]")
+            assert kept == ["", 0, 0]
+            found.page.evaluate("document.cookie = 'a=1'; localStorage.a = sessionStorage.a = 1")
+
+
 def test_a_page_is_whole_where_it_is_opened_narrow(chromium, shown):
     size = {"width": WIDTHS[-1], "height": 900}
     with window(chromium, shown.service.url, viewport=size, color_scheme="dark") as found:
