@@ -68,7 +68,7 @@ class Json:
         self.line = 1
         self._pieces = pieces
         self._buffer, self._last = "", "\n"
-        self._place = 0
+        self._place = self._first = 0
         self._ended = False
         self._decode = _DECODER.raw_decode
 
@@ -83,6 +83,10 @@ class Json:
             self._last = parts[-1][-1:] or self._last
             size += len(parts[-1])
         self._buffer, self._place = "".join(parts), 0
+
+    def text(self, size: int) -> str:
+        """Return the first ``size`` characters of the value that was read last, as they are in the file."""
+        return self._buffer[self._first : min(self._place, self._first + size)]
 
     def _step(self, place: int) -> None:
         self.line += self._buffer.count("\n", self._place, place)
@@ -124,6 +128,7 @@ class Json:
                 value, end = self._decode(self._buffer, self._place)
                 # A number at the end of the buffer may continue.
                 if end < len(self._buffer) or self._ended:
+                    self._first = self._place
                     self._step(end)
                     return value
             except json.JSONDecodeError as error:
@@ -154,7 +159,7 @@ class Json:
             self._more()
         if found is None:
             return ""
-        text = self._buffer[self._place : found.end()]
+        self._first, text = self._place, self._buffer[self._place : found.end()]
         self._step(found.end())
         return text
 

@@ -21,12 +21,7 @@ _REQUIRED_MEMBERS = ("deviceProperties", "baseTimeNanoseconds")
 class UnreadableEvent:
     """An event that cannot be read, and why."""
 
-    text: str
     reason: str
-
-    def __str__(self) -> str:
-        """Return the text of the event."""
-        return self.text
 
 
 def read_event(json: Json) -> object:
@@ -50,7 +45,7 @@ def _repair(text: str, reason: str) -> object:
     except (ValueError, RecursionError):
         kind = _KIND.match(text)
         is_ours = kind is None or (kind["ph"] == "X" and kind["cat"].lower() in KINDS)
-        return UnreadableEvent(text, f"invalid JSON ({reason})") if is_ours else {}
+        return UnreadableEvent(f"invalid JSON ({reason})") if is_ours else {}
 
 
 def read_member(json: Json, key: str) -> object:

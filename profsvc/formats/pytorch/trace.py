@@ -297,7 +297,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 try:
                     account.span(file.add(values, first), first, json.line)
                 except ValueError as error:
-                    record = Record(REJECT, first, 0, str(values)[:MAX_TEXT_CHARS], [], str(error))
+                    record = Record(REJECT, first, 0, json.text(MAX_TEXT_CHARS), [], str(error))
                     account.span(REJECT, first, json.line, record)
                 if file.rows.full:
                     yield file.rows.batch()

@@ -210,6 +210,23 @@ def test_rejects_and_blocks_that_share_a_line():
             agree(trace(items, between), block=1000)
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        kernel(ts="null"),
+        '{"ph": "X", "cat": "kernel", "name": "\\u00e9 \\"k\\"", "ts": 1712195495500000.1230, "dur": true, "args": null}',
+        '{"ph": "X", "cat": "kernel", "name": "k", "ts": 5.0, "dur": oops, "args": {}}',
+        "[1.50, null]",
+    ],
+)
+def test_a_reject_has_its_event_as_the_file_has_it(bad):
+    for items in ([bad, *events(8)], [*events(8), bad, bad]):
+        stream = io.BytesIO(trace(items))
+        found = [one for batch in pytorch_trace.read(stream) if "rejects" in batch.tables
+                 for one in batch.tables["rejects"]["text"]]  # fmt: skip
+        assert found == [bad] * items.count(bad)
+
+
 def test_a_cut_trace_gives_the_same_both_ways():
     data = trace([*events(7), kernel(name=r'"\u00e9\""')])
     for end in range(0, len(data), 29):
