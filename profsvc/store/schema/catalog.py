@@ -30,6 +30,19 @@ from profsvc.store.schema import (
 )
 from profsvc.store.schema.view_definition import ViewDefinition
 
+# A number as JSON with all its digits, the same text from both databases: whole numbers without a point.
+_IS_WHOLE = "n.value = round(n.value) AND abs(n.value) < 9e18"
+_SHORTEST_DIGITS = " ".join(
+    f"WHEN CAST(printf('%!.{digits}g', n.value) AS REAL) = n.value THEN printf('%!.{digits}g', n.value)"
+    for digits in (15, 16)
+)
+_SQLITE_NUMBER = (
+    f"CASE WHEN {_IS_WHOLE} THEN CAST(n.value AS INTEGER)"
+    f" ELSE json(replace(CASE {_SHORTEST_DIGITS} ELSE printf('%!.17g', n.value) END, '.0e', 'e')) END"
+)
+_POSTGRES_NUMBER = f"CASE WHEN {_IS_WHOLE} THEN to_json(CAST(n.value AS bigint)) ELSE to_json(n.value) END"
+_IS_FINITE = "abs(n.value) <= 1.7976931348623157e308"  # false without a value; JSON has no other numbers
+
 # The only SQL that differs between the databases: key-value pairs as a JSON object, names joined into one text, the
 # cells of a column, the position of the decimal point, an address as text, the counters that show a cause, and the
 # readings of packed blocks.
@@ -41,12 +54,12 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
         "hex_address": "printf('0x%x', e.address)",
         "now": "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')",
         "evidence": (
-            "(SELECT json_group_array(json_object('counter', x.text, 'value', n.value,"
+            f"(SELECT json_group_array(json_object('counter', x.text, 'value', {_SQLITE_NUMBER},"
             " 'unit', json_extract(e.value, '$[1]'))) FROM json_each(q.evidence) e"
             # CROSS JOIN keeps the order of the list: SQLite does not reorder it.
             " CROSS JOIN texts x ON x.text = json_extract(e.value, '$[0]')"
             " CROSS JOIN counters n ON n.launch_id = c.launch_id AND n.counter_id = x.text_id"
-            " WHERE n.value IS NOT NULL)"
+            f" WHERE {_IS_FINITE})"
         ),
         "cells": """json_each('["' || replace(t.texts, ' ', '","') || '"]') e""",
         **sensors.DIALECT_SQL["sqlite"],
@@ -60,12 +73,12 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
         "point": "strpos(e.value, '.')",
         "hex_address": "'0x' || to_hex(e.address)",
         "evidence": (
-            "(SELECT coalesce(CAST(json_agg(json_build_object('counter', x.text, 'value', n.value,"
+            f"(SELECT coalesce(CAST(json_agg(json_build_object('counter', x.text, 'value', {_POSTGRES_NUMBER},"
             " 'unit', e.value ->> 1) ORDER BY e.number) AS text), '[]')"
             " FROM json_array_elements(CAST(q.evidence AS json)) WITH ORDINALITY e(value, number)"
             " JOIN texts x ON x.text = e.value ->> 0"
             " JOIN counters n ON n.launch_id = c.launch_id AND n.counter_id = x.text_id"
-            " WHERE n.value IS NOT NULL)"
+            f" WHERE {_IS_FINITE})"
         ),
         "now": """to_char(timezone('UTC', now()), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')""",
         "cells": (

@@ -106,6 +106,21 @@ def test_counters_are_columns(analysed: Engine) -> None:
     assert wide.loc[SECOND].isna().all()
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (1.0, "1"), (0.5, "0.5"), (1 / 3, "0.3333333333333333"), (0.1 + 0.2, "0.30000000000000004"),
+        (1234567890123456.0, "1234567890123456"), (1e20, "1e+20"), (1e-5, "1e-05"),
+    ],
+)  # fmt: skip
+def test_evidence_is_one_text_on_all_databases_with_all_digits(
+    engine: Engine, stored: store.StoredUpload, value: float, told: str
+) -> None:
+    store.save_results(engine, 1, [results(value)], "1.0")
+    evidence = store.select(engine, "v1_causes", run_id=1, rank=1)[0]["evidence"].replace(" ", "")
+    assert evidence == f'[{{"counter":"dram_read_bytes","value":{told},"unit":"byte"}}]'
+
+
 def test_causes_have_their_words_and_their_evidence(analysed: Engine) -> None:
     rows = store.parse_json_columns("v1_causes", store.select(analysed, "v1_causes", run_id=1))
     assert [(r["rank"], r["cause"], r["kind"], r["saving_ns"]) for r in rows] == [
