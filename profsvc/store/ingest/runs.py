@@ -4,6 +4,7 @@ The bytes of a file are kept once and may belong to several runs and projects; e
 Within one run duplicate files are ignored. Without a run name, an existing upload of the project is returned.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.ingest.writers.dictionaries import Names
 
 EARLIEST_TIME = datetime(1970, 1, 2, tzinfo=UTC)
 _FOUND = """
@@ -264,3 +266,20 @@ def update_run_device(connection: Connection, run_id: int) -> None:
     else:
         query = text(f"{_ASSIGN} AND device_id IS NULL")
         connection.execute(query, {"run_id": run_id, "device_id": found[0].device_id})
+
+
+def forget_deleted_facts(connection: Connection, run_id: int) -> None:
+    """Give a run the device that its files name after one was deleted; without files it has neither device nor host.
+
+    Where no file names a device, it is that which the user gave with the newest of them.
+    """
+    uploads = text("SELECT facts FROM uploads WHERE run_id = :run_id ORDER BY upload_id DESC")
+    facts = list(connection.execute(uploads, {"run_id": run_id}).scalars())
+    given = next((name for one in facts if one and (name := json.loads(one).get("given_device"))), None)
+    if not facts:
+        query = text("UPDATE runs SET device_id = NULL, host = NULL WHERE run_id = :run_id")
+        connection.execute(query, {"run_id": run_id})
+    elif given and connection.execute(_NAMED, {"run_id": run_id}).first() is None:
+        device = Names(connection, "devices")[given, ""]
+        connection.execute(text(_ASSIGN), {"run_id": run_id, "device_id": device})
+    update_run_device(connection, run_id)

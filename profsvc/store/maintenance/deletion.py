@@ -18,7 +18,7 @@ from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import in_transaction, reading, writing
 from profsvc.store.ingest.archived_runs import require_rows
 from profsvc.store.ingest.duplicates.shared_launches import mark_duplicates
-from profsvc.store.ingest.runs import RunInfo, lookup_upload, update_run_device
+from profsvc.store.ingest.runs import RunInfo, forget_deleted_facts, lookup_upload
 from profsvc.store.ingest.source_launches import join_source_pages
 from profsvc.store.ingest.upload import CompleteRun
 from profsvc.store.ingest.writers.dictionaries import Names
@@ -71,7 +71,7 @@ def delete_upload(engine: Engine, upload_id: int, complete: CompleteRun = lambda
         clear_results(connection, found[0]["run_id"])
         mark_duplicates(connection, found[0]["run_id"])
         join_source_pages(connection, found[0]["run_id"])
-        update_run_device(connection, found[0]["run_id"])
+        forget_deleted_facts(connection, found[0]["run_id"])
         with in_transaction(engine, connection):
             complete(found[0]["run_id"])
 

@@ -39,6 +39,18 @@ def test_a_deleted_upload_is_restored_into_its_run(full: Engine, files: BlobStor
     assert rows(full) == before
 
 
+def test_a_run_without_files_has_no_facts_of_them(full: Engine, files: BlobStore) -> None:
+    before = rows(full)
+    for number, device in ((2, "H100"), (1, None)):  # the user gave it with the first file too
+        store.delete_upload(full, number)
+        run = store.select(full, "v1_runs", run_id=1)[0]
+        assert (run["device"], run["commit_id"], run["tags"]) == (device, "c0ffee", before["v1_runs"][0]["tags"])
+    assert (run["host"], run["launches"]) == (None, 0)
+    for number in (2, 1):
+        pipeline.undelete(full, files, number)
+    assert rows(full) == before
+
+
 def test_pages_of_one_report_are_found_again(engine: Engine, files: BlobStore, tmp_path: Path) -> None:
     again = tmp_path / "again.csv"
     again.write_bytes(RAW.read_bytes() + b"\n")
