@@ -31,10 +31,11 @@ def time_zone(name: str) -> ZoneInfo:
 
 @dataclass
 class _Steps:
-    """The last placed reading of a sensor, and the longest step between two of them so far."""
+    """The last placed reading of a sensor, the longest step between two of them, and how often time went back so far."""
 
     last_ns: int | None = None
     longest_ns: int = 0
+    backwards: int = 0
 
     def place(self, passes_ns: Iterable[int]) -> int | None:
         """Return the time of a reading whose hour comes twice, of its two; None if the readings before do not tell it.
@@ -49,6 +50,7 @@ class _Steps:
     def pass_by(self, ns: Int64s) -> None:
         """Go on behind placed readings."""
         steps = np.diff(ns) if self.last_ns is None else np.diff(ns, prepend=self.last_ns)
+        self.backwards += int(np.count_nonzero(steps < 0))
         self.longest_ns, self.last_ns = max(self.longest_ns, int(steps.max(initial=0))), int(ns[-1])
 
 
@@ -85,6 +87,10 @@ class SampleClock:
                 self._origin_ns = int(placed.iloc[0]) - int(elapsed.loc[placed.index[0]])
             elapsed.loc[placed.index] = placed - (self._origin_ns or 0)
         return samples.assign(time_ns=(time - self._offset_ns).astype("Int64"), elapsed_ns=elapsed)
+
+    def backwards(self) -> dict[int, int]:
+        """Return how often the time in UTC goes back, by the index of each sensor that was brought there."""
+        return {sensor: steps.backwards for sensor, steps in self._steps.items()}
 
     def warnings(self) -> list[str]:
         """Return how many readings have no time, in words; nothing if all have one."""

@@ -11,6 +11,7 @@ from profsvc.analysis.plausibility import without_implausible_values
 from profsvc.analysis.timezones import SampleClock, ranges_in_utc, time_zone
 from profsvc.errors import InputError
 from profsvc.formats.parsing.timestamps import LOCAL, UTC
+from profsvc.formats.timeseries.channels import recount_backwards
 from profsvc.formats.timeseries.column_mapping import read_columns
 from profsvc.formats.timeseries.sensor_positions import read_positions, with_positions
 from profsvc.pipeline.content import Content
@@ -33,8 +34,11 @@ def read_batches(stream: BinaryIO, how: ReadOptions, verdict: ImportResult) -> I
         tables = dict(batch.given)
         if "samples" in tables and (zone is not None or how.offset_s):
             tables["samples"] = clock.in_utc(frame_of(tables["samples"]))
-        if "sensors" in tables and positions:
-            tables["sensors"] = with_positions(frame_of(tables["sensors"]), positions)
+        if "sensors" in tables:
+            tables["sensors"] = sensors = _on_the_clock(frame_of(tables["sensors"]), clock)
+            verdict.warnings += _sensor_warnings(sensors)
+            if positions:
+                tables["sensors"] = with_positions(sensors, positions)
         facts = dict(batch.facts)
         if "ranges" in tables and reader.NAME == PHASE_MARKS:
             local = zone if facts["clock"] == LOCAL else None
@@ -72,14 +76,22 @@ def _count_batches(verdict: ImportResult, batches: Iterator[Batch]) -> Iterator[
         verdict.samples += len(batch.given.get("samples", ()))
         if verdict.format == PHASE_MARKS:
             verdict.phases += len(batch.given.get("ranges", ()))
-        if "sensors" in batch.given:
-            verdict.warnings += _sensor_warnings(batch.tables["sensors"])
         if "characterizations" in batch.given:
             verdict.characterized.update(batch.tables["characterizations"]["device"])
         verdict.facts.update(batch.facts)
         verdict.message = batch.message or verdict.message
         yield batch
     verdict.lines = verdict.lines_stored + verdict.lines_skipped + verdict.lines_rejected
+
+
+def _on_the_clock(sensors: pd.DataFrame, clock: SampleClock) -> pd.DataFrame:
+    """Return the sensors with a warning about times that go back only where those in UTC do."""
+    times = clock.backwards()
+    quality = [
+        recount_backwards(said, times[sensor]) if isinstance(said, str) and sensor in times else said
+        for sensor, said in zip(sensors["sensor_index"], sensors["quality"], strict=True)
+    ]
+    return sensors.assign(quality=pd.Series(quality, sensors.index, sensors["quality"].dtype))
 
 
 def _sensor_warnings(sensors: pd.DataFrame) -> list[str]:

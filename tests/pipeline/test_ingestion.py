@@ -206,6 +206,21 @@ def test_marks_are_placed_as_readings_are(engine, file, how, clock, moved_s):
     assert first["duration_ns"] == 25e9
 
 
+@pytest.mark.parametrize(("zone", "extra", "told"), [
+    (None, "", "the time goes back 1 time"), ("Europe/Berlin", "", None),
+    ("Europe/Berlin", "2024/10/27 03:30:00.000, 99.5\n2024/10/27 03:10:00.000, 98.5\n",
+     "the time goes back 1 time"),
+])  # fmt: skip
+def test_the_time_goes_back_only_where_that_in_the_zone_does(engine, zone, extra, told):
+    rows = [f"2024/10/27 02:{minute:02}:00.000, {100 + minute}.5\n" for minute in range(60)]
+    before = [row.replace(" 02:", " 01:") for row in rows]
+    log = "timestamp, power.draw [W]\n" + "".join([*before, *rows, *rows[:30], extra])
+    result = pipeline.ingest(engine, io.BytesIO(log.encode()), "smi.csv", RUN, how=pipeline.ReadOptions(zone=zone))
+    assert result.warnings == ([f"power.draw: {told}"] if told else [])
+    (sensor,) = store.select(engine, "v1_sensors")
+    assert sensor["quality"] == told
+
+
 def test_marks_that_are_there_say_how_they_were_placed(engine):
     path = FIXTURES / "marks" / "local.csv"
     ingest(engine, path, how=pipeline.ReadOptions(zone="Europe/Berlin"))

@@ -25,6 +25,7 @@ FINE_QUANTITIES = {"power", "energy", "voltage", "current"}
 # With fewer readings a constant value may be correct.
 MIN_STUCK_READINGS = 10
 MAX_INTERVALS = 1 << 16
+_BACKWARDS = "the time goes back"
 
 
 @dataclass
@@ -134,7 +135,7 @@ class SensorState:
         if self.column.quantity in MEASURED:
             said += self._repeats()
         if self.backwards:
-            said.append(f"the time goes back {counted(self.backwards, 'time')}")
+            said.append(_backwards_text(self.backwards))
         return "; ".join(said) or None
 
     def _repeats(self) -> list[str]:
@@ -155,6 +156,20 @@ class SensorState:
             f"updates every {update:.4g} ms but was polled every {poll:.4g} ms ({kind}): "
             f"{repeats} of {self.valued} readings are duplicates"
         ]
+
+
+def _backwards_text(times: int) -> str:
+    return f"{_BACKWARDS} {counted(times, 'time')}"
+
+
+def recount_backwards(quality: str, times: int) -> str | None:
+    """Return the data-quality warnings of a sensor with another count of how often its time goes back.
+
+    >>> recount_backwards("stuck at 5 W in all 10 readings; the time goes back 1 time", 0)
+    'stuck at 5 W in all 10 readings'
+    """
+    others = [part for part in quality.split("; ") if not part.startswith(_BACKWARDS)]
+    return "; ".join([*others, *([_backwards_text(times)] if times else [])]) or None
 
 
 class Sensors:
