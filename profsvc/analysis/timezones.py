@@ -31,7 +31,7 @@ def time_zone(name: str) -> ZoneInfo:
 
 @dataclass
 class _Steps:
-    """The last placed reading of a sensor, the longest step between two of them, and how often time went back so far."""
+    """The last placed reading of a sensor, and of those so far the longest step and how often time went back."""
 
     last_ns: int | None = None
     longest_ns: int = 0

@@ -13,7 +13,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,11 +28,12 @@ from profsvc.analysis.power.sm_sweeps import fit_sweeps
 from profsvc.analysis.power.thermal_models import fit_idle_power, fit_thermal
 from profsvc.analysis.power.window_sums import sum_windows
 from profsvc.analysis.power.windows import IDLE
+from profsvc.errors import first_of
 from profsvc.formulas.sensors.plateaus import change_points
 
 __all__ = ["FRAMES", "NO_EARLIER_RUNS", "VERSION", "EarlierRuns", "Options", "analyze_power"]
 
-VERSION = "6"
+VERSION = "7"
 """Raised when any number changes for the same input."""
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
@@ -56,8 +57,8 @@ def analyze_power(
     """Return the frames of `FRAMES` for every power sensor of a run.
 
     ``marks``: name, domain, start_ns, duration_ns, active_sms, launches, clock; ``launches``: kernel, start_ns,
-    duration_ns, device_index (-1: unknown), clock. What uses a different clock than a power log says nothing of it, and
-    that is said.
+    duration_ns, device_index (-1: unknown), upload_id, clock. What uses a different clock than a power log says nothing
+    of it, and that is said.
     ``known``: what earlier runs of its board told of each sensor, by its number. Raise `NotFoundError` where the
     options name a sensor that the run does not have.
     """
@@ -182,11 +183,21 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.Data
     """Launches of the GPU of a power log, where both are numbered; those of an unknown device may be of any.
 
     The number of a device in CUDA is that of nvidia-smi, unless CUDA_VISIBLE_DEVICES gives the devices other numbers.
-    Another numbering shows only where the log of one GPU stands beside the launches of one device.
+    Another numbering shows where the log of one GPU stands beside the launches of one device, and where processes that
+    each see only their own GPU all call it 0: launches of several files are then on one device at the same time.
     """
     index = own.log.gpu_index
     devices = {*launches["device_index"].unique().tolist()} - {-1}
-    if index is None or not devices or devices == {index}:
+    if index is None or not devices or (devices == gpus == {index}):
+        return launches
+    if told := _device_of_several_files(launches):
+        logged = ", ".join(map(str, sorted(gpus)))
+        words = (f"uploads {told.files} have launches of device {told.device} at the same time, and the log is of GPU "
+                 f"{logged}: each may see only its own GPU, so which GPU ran which is unknown; upload each file with "
+                 "the log of its GPU alone as a run of its own")  # fmt: skip
+        own.warn("device_ambiguous", words, told.launches, "1")
+        return launches[:0]
+    if devices == {index}:
         return launches
     names = ", ".join(map(str, sorted(devices)))
     if len(devices) == 1 and gpus == {index}:
@@ -198,6 +209,32 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.Data
         words = f"the launches are of device {names}, the log of {own.log.name} is of GPU {index}"
         own.warn("launches_of_another_device", words, len(launches), "1")
     return kept
+
+
+class _SharedDevice(NamedTuple):
+    """A device on which launches of several files ran at the same time, and at least how many of them."""
+
+    device: int
+    files: str
+    launches: int
+
+
+def _device_of_several_files(launches: pd.DataFrame) -> _SharedDevice | None:
+    for device in sorted({*launches["device_index"].tolist()} - {-1}):
+        own = launches[launches["device_index"] == device]
+        if own["upload_id"].nunique() == 1:
+            continue
+        own = own.sort_values("start_ns", kind="stable")
+        start, file = own["start_ns"].to_numpy(np.int64), own["upload_id"].to_numpy(np.int64)
+        end = start + own["duration_ns"].to_numpy(np.float64).astype(np.int64)
+        latest = np.maximum.accumulate(end)
+        holder = np.maximum.accumulate(np.where(end == latest, np.arange(end.size), 0))
+        together = np.zeros(end.size, dtype=bool)
+        together[1:] = (latest[:-1] > start[1:]) & (file[holder[:-1]] != file[1:])
+        if together.any():
+            files = np.unique([file[1:][together[1:]], file[holder[:-1]][together[1:]]]).tolist()
+            return _SharedDevice(int(device), first_of(map(str, files), 5), int(together.sum()))
+    return None
 
 
 def _mark_windows(own: PowerSensor, marks: pd.DataFrame, last_ns: int, least_s: float) -> pd.DataFrame:

@@ -229,7 +229,7 @@ def test_kernels_of_a_trace_on_the_same_clock_are_windows(boards):
 
 def launches_at(start_ns: np.ndarray, duration_s: float, device: int = 0) -> pd.DataFrame:
     columns = {"kernel": "void k<1>(int)", "start_ns": start_ns, "duration_ns": duration_s * S}
-    return pd.DataFrame({**columns, "device_index": device, "clock": UTC})
+    return pd.DataFrame({**columns, "device_index": device, "clock": UTC, "upload_id": 1})
 
 
 def flat(gpu: int | None, power_w: float, number: int, seconds: tuple[float, float] = (0.0, 60.0)) -> Log:
@@ -267,6 +267,26 @@ def test_a_kernel_is_given_the_power_of_the_gpu_on_which_it_ran():
     assert "launches_of_another_device" in flags
     every = pd.concat([launches_at(KERNELS, 0.999), launches_at(KERNELS, 0.999, device=1)])
     assert loads_of(both, every)[0] == {1, 2}
+
+
+def test_ranks_that_each_see_one_gpu_are_given_no_power_of_several():
+    """Two files say device 0 for launches at the same time: which of the two GPUs ran which is unknown."""
+    both = [flat(0, 77.0, 1), flat(1, 500.0, 2)]
+    ranks = [launches_at(KERNELS + moved, 0.999).assign(upload_id=number) for number, moved in ((7, 0), (8, S // 2))]
+    frames = analyze_power(both, NO_MARKS, pd.concat(ranks))
+    assert not {*frames["power_windows"]["kind"]} & {"kernel"}
+    said = frames["power_quality"].set_index("flag").loc["device_ambiguous"]
+    assert said["value"].tolist() == [39, 39]
+    assert (
+        "uploads 7, 8 have launches of device 0 at the same time, and the log is of GPU 0, 1" in said["message"].iloc[0]
+    )
+    # A board of another number than that of both shows it too; one board that both are on does not.
+    assert loads_of([flat(1, 500.0, 2)], pd.concat(ranks)) == (set(), {"device_ambiguous"})
+    assert loads_of([flat(0, 500.0, 1)], pd.concat(ranks))[0] == {1}
+    # One after the other they may be of one GPU; each of its own GPU they are told apart.
+    later = ranks[1].assign(start_ns=ranks[1]["start_ns"] + 20 * S)
+    assert loads_of(both, pd.concat([ranks[0], later]))[0] == {1}
+    assert loads_of(both, pd.concat([ranks[0], ranks[1].assign(device_index=1)]))[0] == {1, 2}
 
 
 def test_the_one_gpu_of_a_log_ran_the_launches_of_the_one_device_and_that_is_said():

@@ -214,7 +214,7 @@ def test_rejects_and_blocks_that_share_a_line():
     "bad",
     [
         kernel(ts="null"),
-        '{"ph": "X", "cat": "kernel", "name": "\\u00e9 \\"k\\"", "ts": 1712195495500000.1230, "dur": true, "args": null}',
+        '{"ph": "X", "cat": "kernel", "name": "\\u00e9 \\"", "ts": 1712195495500000.1230, "dur": true, "args": null}',
         '{"ph": "X", "cat": "kernel", "name": "k", "ts": 5.0, "dur": oops, "args": {}}',
         "[1.50, null]",
     ],
