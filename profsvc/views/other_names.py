@@ -27,12 +27,15 @@ def with_other_names(
     kernel, own = str(subject["kernel"]), gather(subject)
     if not store.any_renames(engine):  # most stores have none, and pandas takes long to load
         return *own, [kernel]
+    from profsvc.analysis.changes.renames import connected_names
     from profsvc.pipeline.nightly.report import known_renames
 
     known = known_renames(engine, asked.project or "")
     pages = {kernel: own}
-    for name in _connected(kernel, known) - {kernel}:
-        if found := store.kernels_named(engine, name, asked.project):
+    pairs = [(one.kernel_before, one.kernel) for part in (known.found, known.decisions) for one in part]
+    for name in connected_names(kernel, pairs) - {kernel}:
+        found = store.kernels_named(engine, name, asked.project)
+        if found and found[0]["kernel"] == name:  # else its runs were deleted, and the name is a short one of others
             pages[name] = gather(found[0])
     points = _of_one_kernel({name: page[0] for name, page in pages.items()}, kernel, known)
     names = [kernel, *sorted({name for name, _ in points} - {kernel})]
@@ -41,15 +44,6 @@ def with_other_names(
     if len(runs) > asked.points:
         begin = runs[asked.points - 1]
     return [point for _, point in points if begin is None or point["run_id"] >= begin], begin, names
-
-
-def _connected(kernel: str, known: "KnownRenames") -> set[str]:
-    """Return the names that pairs of names lead to from a kernel."""
-    pairs = [{one.kernel_before, one.kernel} for part in (known.found, known.decisions) for one in part]
-    names = {kernel}
-    while more := set[str]().union(*(pair for pair in pairs if pair & names)) - names:
-        names |= more
-    return names
 
 
 def _of_one_kernel(

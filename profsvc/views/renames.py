@@ -44,8 +44,8 @@ def _run_with_both(engine: "Engine", key: tuple[str, str, str], state: str) -> s
     if state == "refused":
         return None
     found = [store.kernels_named(engine, name, key[0]) for name in key[1:]]
-    if not all(len(one) == 1 for one in found):  # the runs of one were deleted
-        return None
+    if any([one["kernel"] for one in kernels] != [name] for name, kernels in zip(key[1:], found, strict=True)):
+        return None  # the runs of one were deleted, and its name may be the short one of others
     return store.run_with_both_kernels(engine, key[0], found[0][0]["kernel_id"], found[1][0]["kernel_id"])
 
 
@@ -55,7 +55,8 @@ def decide(
     """Link two names of kernels as one series, refuse it, or undo either; return the decision.
 
     Later reports and histories respect it; findings that are stored keep their numbers and states. Raise `UsageError`
-    if the names are one kernel, if a run has both, if a project must be given, or if there is nothing to undo.
+    if the names are one kernel, if a run has both, if other decisions contradict, if a project must be given, or if
+    there is nothing to undo.
     """
     if act not in DECISIONS:
         raise UsageError(f"{act!r} is not possible; choose one of {', '.join(DECISIONS)}")
@@ -67,11 +68,31 @@ def decide(
         raise UsageError(f"run {run!r} has both kernels, so they are two; only names that no run has together can be "
                          "one series")  # fmt: skip
     pair = (str(old["kernel"]), str(new["kernel"]))
-    known = {(one["kernel_before"], one["kernel"]): one["state"] for one in renames(engine, project)["renames"]}
+    rows = {(one["kernel_before"], one["kernel"]): one for one in renames(engine, project)["renames"]}
+    known = {names: one["state"] for names, one in rows.items()}
     pair = pair[::-1] if pair not in known and pair[::-1] in known else pair
     if act == "undo" and known.get(pair) not in ("linked", "refused"):
         raise UsageError("no person linked or refused these names; list what was decided with: profsvc renames list")
+    _require_no_contradiction(act, pair, [one for names, one in rows.items() if names != pair])
     return store.decide_rename(engine, project, pair, DECISIONS[act], because, by)
+
+
+def _require_no_contradiction(act: str, pair: tuple[str, str], rows: list[dict[str, Any]]) -> None:
+    """Raise `UsageError` if other links make one series of names that are to be two, or the other way round."""
+    from profsvc.analysis.changes.renames import connected_names
+
+    applied = [one for one in rows if one["state"] != "refused" and one["not_applied"] is None]
+    links = [(one["kernel_before"], one["kernel"]) for one in applied]
+    sides = [connected_names(name, links) for name in pair]
+    if act == "refuse" and pair[1] in sides[0]:
+        through = "; ".join(f"{old} and {new}" for old, new in links if {old, new} <= sides[0])
+        raise UsageError(f"{pair[0]} and {pair[1]} are one series through other names; refuse one of: {through}")
+    for one in rows if act == "link" else ():
+        names = [one["kernel_before"], one["kernel"]]
+        if one["state"] == "refused" and any(names[0] in side and names[1] in other for side, other in
+                                             (sides, sides[::-1])):  # fmt: skip
+            raise UsageError(f"then {names[0]} and {names[1]} were one series, which {one['said_by']} refused: "
+                             f"{one['because']}; undo that first")  # fmt: skip
 
 
 def _project_of(engine: "Engine", *names: str) -> str:

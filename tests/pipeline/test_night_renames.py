@@ -200,3 +200,34 @@ def test_a_refused_pair_is_not_found_and_a_linked_one_is_told_with_its_reason(en
     ):  # fmt: skip
         with pytest.raises(ProfsvcError, match=words):
             decide(engine, act, *names)
+
+
+def test_decisions_that_contradict_each_other_are_refused_with_what_to_do(engine):
+    for n, name in enumerate(("axpy_a(float *)", "axpy_b(float *)")):
+        put(engine, QUIET + n, {"kernel": name}, GEMM, report=False)
+    decide(engine, "link", "saxpy", "axpy_a")
+    decide(engine, "link", "axpy_a", "axpy_b")
+    with pytest.raises(
+        ProfsvcError,
+        match=r"are one series through other names; refuse one of: axpy_a.* and axpy_b.*; saxpy.* and axpy_a",
+    ):
+        decide(engine, "refuse", "axpy_b", "saxpy")
+    decide(engine, "undo", "axpy_a", "axpy_b")
+    decide(engine, "refuse", "axpy_b", "saxpy")
+    with pytest.raises(ProfsvcError, match="were one series, which ada refused: ticket 17; undo that first"):
+        decide(engine, "link", "axpy_a", "axpy_b")
+    assert len(of_history.history(engine, "axpy_b")["points"]) == 1
+    decide(engine, "undo", "saxpy", "axpy_b")
+    decide(engine, "link", "axpy_b", "axpy_a")
+    decide(engine, "link", "saxpy", "axpy_b")  # a circle of links is one series
+    assert len(of_history.history(engine, "axpy_b")["points"]) == QUIET + 2
+
+
+def test_a_name_without_runs_is_not_the_short_name_of_another_kernel(engine):
+    for n, name in enumerate(("tiles", "void tiles<4>(float *)")):
+        put(engine, QUIET + n, {"kernel": name}, report=False)
+    decide(engine, "link", "tiles", "void tiles<4>(float *)")
+    assert len(of_history.history(engine, "void tiles<4>(float *)")["points"]) == 2
+    store.delete_run(engine, QUIET + 1)
+    assert [row["not_applied"] for row in of_renames.renames(engine)["renames"]] == [None]
+    assert len(of_history.history(engine, "void tiles<4>(float *)")["points"]) == 1

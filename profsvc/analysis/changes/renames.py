@@ -108,20 +108,21 @@ class KernelNames(NamedTuple):
 def kernel_names(known: KnownRenames, points: pd.DataFrame, runs: pd.DataFrame) -> KernelNames:
     """Return the names that renames make one kernel, the oldest rename first.
 
-    A rename is none where a person refused it, or where one run has both names: then they are two kernels. ``points``:
-    project, device, branch, kernel, run_id; ``runs``: run_id, at, the oldest first.
+    A rename is none where it would make one kernel of names that a person refused, directly or through others, or of
+    which one run has two: then they are two kernels. ``points``: project, device, branch, kernel, run_id; ``runs``:
+    run_id, at, the oldest first.
     """
     if not known.found and not known.decisions:
         return KernelNames({})
     seen = _runs_of_kernels([*known.found, *known.decisions], points, runs)
     linked = _linked(known.decisions, seen, runs)
     refused = {(one.project, *pair) for one in known.decisions if one.decision == REFUSED for pair in _both_orders(one)}
-    kept = [one for one in known.found if (one.project, one.kernel_before, one.kernel) not in refused]
     classes: dict[tuple[History, str], list[str]] = {}
-    for one in sorted([*kept, *linked], key=lambda one: (one.renamed_at, one.run_id)):
+    for one in sorted([*known.found, *linked], key=lambda one: (one.renamed_at, one.run_id)):
         sides = [classes.get((one.history, name), [name]) for name in (one.kernel_before, one.kernel)]
         in_runs = [set().union(*(seen.get((one.history, name), ()) for name in side)) for side in sides]
-        if sides[0] is sides[1] or in_runs[0] & in_runs[1]:
+        apart = any((one.project, old, new) in refused for old in sides[0] for new in sides[1])
+        if sides[0] is sides[1] or in_runs[0] & in_runs[1] or apart:
             continue
         joined = [*sides[0], *sides[1]]
         classes |= dict.fromkeys(((one.history, name) for name in joined), joined)
@@ -130,6 +131,18 @@ def kernel_names(known: KnownRenames, points: pd.DataFrame, runs: pd.DataFrame) 
         newest = max(reversed(joined), key=lambda one: max(seen.get((history, one), ()), default=-1))
         names[history, name] = Names(joined[0], newest, frozenset(joined))
     return KernelNames(names)
+
+
+def connected_names(kernel: str, pairs: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the names that pairs of names lead to from a kernel, its own among them.
+
+    >>> sorted(connected_names("a", [("b", "c"), ("a", "b"), ("d", "e")]))
+    ['a', 'b', 'c']
+    """
+    names, others = {kernel}, [set(pair) for pair in pairs]
+    while more := set[str]().union(*(pair for pair in others if pair & names)) - names:
+        names |= more
+    return names
 
 
 def _both_orders(one: RenameDecision) -> tuple[tuple[str, str], tuple[str, str]]:

@@ -68,6 +68,14 @@ def test_people_link_and_refuse_names_in_all_histories_of_a_project() -> None:
         assert {name for _, name in kernel_names(KnownRenames(found, [other]), table, RUNS).known} == {"a", "b", "c"}
 
 
+def test_refused_names_are_two_kernels_through_others_too() -> None:
+    table = points((11, "a", None), (12, "b", None), (13, "c", None))
+    found = [rename("a", "b", 12), rename("b", "c", 13)]
+    for pair in (("a", "c"), ("c", "a")):
+        names = kernel_names(KnownRenames(found, [decision("refused", *pair)]), table, RUNS)
+        assert {name for _, name in names.known} == {"a", "b"}
+
+
 def test_a_link_of_names_that_one_run_has_both_is_none() -> None:
     table = points((11, "a", None), (12, "a", None), (12, "b", None))
     assert kernel_names(KnownRenames([], [decision("linked", "a", "b")]), table, RUNS) == KernelNames({})
