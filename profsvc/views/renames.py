@@ -60,14 +60,13 @@ def decide(
     """
     if act not in DECISIONS:
         raise UsageError(f"{act!r} is not possible; choose one of {', '.join(DECISIONS)}")
-    project = project or _project_of(engine, before, since)
-    old, new = (_kernel(engine, name, project) for name in (before, since))
-    if old["kernel_id"] == new["kernel_id"]:
-        raise UsageError(f"both names are the kernel {old['kernel']!r}; give the name before and the name since")
-    if act == "link" and (run := store.run_with_both_kernels(engine, project, old["kernel_id"], new["kernel_id"])):
-        raise UsageError(f"run {run!r} has both kernels, so they are two; only names that no run has together can be "
-                         "one series")  # fmt: skip
-    pair = (str(old["kernel"]), str(new["kernel"]))
+    known_in = {one["project"] for one in renames(engine, project)["renames"]
+                if {before, since} == {one["kernel_before"], one["kernel"]}}  # fmt: skip
+    if act != "link" and len(known_in) == 1:  # the runs of either name may be deleted
+        (project,), pair = known_in, (before, since)
+    else:
+        project = project or _project_of(engine, before, since)
+        pair = _kernels_to_join(engine, act, project, before, since)
     rows = {(one["kernel_before"], one["kernel"]): one for one in renames(engine, project)["renames"]}
     known = {names: one["state"] for names, one in rows.items()}
     pair = pair[::-1] if pair not in known and pair[::-1] in known else pair
@@ -75,6 +74,17 @@ def decide(
         raise UsageError("no person linked or refused these names; list what was decided with: profsvc renames list")
     _require_no_contradiction(act, pair, [one for names, one in rows.items() if names != pair])
     return store.decide_rename(engine, project, pair, DECISIONS[act], because, by)
+
+
+def _kernels_to_join(engine: "Engine", act: str, project: str, before: str, since: str) -> tuple[str, str]:
+    """Return the full names of two kernels; raise `UsageError` if they are one, or a link has a run with both."""
+    old, new = (_kernel(engine, name, project) for name in (before, since))
+    if old["kernel_id"] == new["kernel_id"]:
+        raise UsageError(f"both names are the kernel {old['kernel']!r}; give the name before and the name since")
+    if act == "link" and (run := store.run_with_both_kernels(engine, project, old["kernel_id"], new["kernel_id"])):
+        raise UsageError(f"run {run!r} has both kernels, so they are two; only names that no run has together can be "
+                         "one series")  # fmt: skip
+    return str(old["kernel"]), str(new["kernel"])
 
 
 def _require_no_contradiction(act: str, pair: tuple[str, str], rows: list[dict[str, Any]]) -> None:

@@ -231,3 +231,9 @@ def test_a_name_without_runs_is_not_the_short_name_of_another_kernel(engine):
     store.delete_run(engine, QUIET + 1)
     assert [row["not_applied"] for row in of_renames.renames(engine)["renames"]] == [None]
     assert len(of_history.history(engine, "void tiles<4>(float *)")["points"]) == 1
+    with pytest.raises(ProfsvcError):  # the short name of the other
+        decide(engine, "link", "tiles", "void tiles<4>(float *)")
+    decide(engine, "undo", "void tiles<4>(float *)", "tiles")
+    assert of_renames.renames(engine)["renames"] == []
+    with pytest.raises(ProfsvcError, match="both names are the kernel"):
+        decide(engine, "undo", "tiles", "void tiles<4>(float *)")
