@@ -13,10 +13,11 @@ PROFSVC_STORE, name the service or the store, as on the command line.
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import pytest
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from profsvc.api import LocalStore
     from profsvc.client import Client
 
+Params = ParamSpec("Params")
+Returned = TypeVar("Returned")
 NO_BASELINE = "no baseline yet"
 DEFAULT_FAIL_ON = ("duration=5%",)
 # Variables of CI systems, in this order, before git is asked.
@@ -53,6 +56,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("profsvc_fail_on", "limits, one per line", type="linelist", default=list(DEFAULT_FAIL_ON))
 
 
+def _shown_at_the_test(act: Callable[Params, Returned]) -> Callable[Params, Returned]:
+    """Let errors of the program show the line of the test, without frames of the program."""
+
+    @wraps(act)
+    def run(*arguments: Params.args, **options: Params.kwargs) -> Returned:
+        from profsvc.errors import ProfsvcError
+
+        __tracebackhide__ = True
+        try:
+            return act(*arguments, **options)
+        except ProfsvcError as error:
+            raise error.with_traceback(None) from None
+
+    return run
+
+
 class Profiles:
     """What the fixture gives: `upload` stores files in the run of this test, `check` also compares it."""
 
@@ -65,6 +84,7 @@ class Profiles:
         self.comparison: dict[str, Any] | None = None
         self.outcome = ""
 
+    @_shown_at_the_test
     def upload(self, *paths: str | os.PathLike[str], **options: Any) -> int:
         """Upload files to the run of this test and return its id; ``options`` such as ``device`` or ``timezone``."""
         if not paths:
@@ -81,6 +101,7 @@ class Profiles:
         self.outcome = self.outcome or "uploaded"
         return self.run_id or 0
 
+    @_shown_at_the_test
     def check(
         self,
         *paths: str | os.PathLike[str],

@@ -121,6 +121,8 @@ def test_a_refused_file_fails_the_test_and_says_why(session: Session, pytester: 
     result = session(FAST, arguments="'broken.csv'")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*UnknownFormatError: *"])
+    result.stdout.no_fnmatch_line("*formats*.py:*")  # no frame of the program, only the line of the test
+    result.stdout.fnmatch_lines([">*profsvc.check(*"])
 
 
 def test_it_uploads_to_a_service(session: Session, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

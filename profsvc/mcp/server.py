@@ -205,7 +205,7 @@ def check_listening(access: Access, host: str) -> None:
     """Raise `AccessError` where others would reach a store without tokens."""
     if is_loopback(host) or not isinstance(access.target, LocalStore):
         return
-    if not any(token["holds"] for token in store.list_tokens(access.target.engine)):
+    if not any(token["active"] for token in store.list_tokens(access.target.engine)):
         raise AccessError(
             f"refusing to listen on {host} without authentication: no active token exists; create one first: "
             "profsvc token create NAME --scope read"

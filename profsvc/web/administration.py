@@ -18,7 +18,7 @@ SCHEDULE_ACTS = ("pause", "resume", "run", "remove")
 
 def tokens(engine: Engine) -> list[dict[str, Any]]:
     """Return the tokens, without their secrets; ``active`` ones first, the newest before."""
-    rows = [{**row, "active": bool(row.pop("holds"))} for row in map(dict, store.list_tokens(engine))]
+    rows = [{**row, "active": bool(row["active"])} for row in map(dict, store.list_tokens(engine))]
     return sorted(rows, key=lambda row: (not row["active"], -row["token_id"]))
 
 

@@ -78,7 +78,7 @@ def app_state_for(
 ) -> AppState:
     """Return the state of a service; raise `AccessError` where others would reach a store without tokens."""
     endpoint = endpoint.validated()
-    if not endpoint.is_local and not any(token["holds"] for token in store.list_tokens(engine)):
+    if not endpoint.is_local and not any(token["active"] for token in store.list_tokens(engine)):
         raise AccessError(
             f"refusing to listen on {endpoint.host} without authentication: no active token exists; create one first: "
             f"profsvc --store {store.address(engine)} token create NAME --scope upload --scope read"

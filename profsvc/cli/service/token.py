@@ -8,7 +8,7 @@ from profsvc.cli.console.common import LimitOption, OutputOption, open_engine, p
 from profsvc.cli.console.declaration import Argument, Group, Option
 
 group = Group(help="Access tokens of the service.")
-COLUMNS = ("token_id", "name", "scopes", "project", "created_at", "expires_at", "last_used_at", "revoked_at", "holds")
+COLUMNS = ("token_id", "name", "scopes", "project", "created_at", "expires_at", "last_used_at", "revoked_at", "active")
 
 
 @group.function()

@@ -88,7 +88,7 @@ def list_tokens(engine: Engine) -> list[dict[str, Any]]:
     """Return all tokens with number, name, scopes, project, times, and whether they are active."""
     query = text(
         "SELECT token_id, name, scopes, project, created_at, expires_at, last_used_at, revoked_at,"
-        f" CASE WHEN {_ACTIVE} THEN 1 ELSE 0 END AS holds FROM tokens ORDER BY token_id"
+        f" CASE WHEN {_ACTIVE} THEN 1 ELSE 0 END AS active FROM tokens ORDER BY token_id"
     )
     with reading(engine) as connection:
         return [dict(row) for row in connection.execute(query, {"now": format_time(datetime.now(UTC))}).mappings()]
@@ -99,7 +99,7 @@ def revoke_token(engine: Engine, name_or_id: str) -> dict[str, Any]:
     rows = [row for row in list_tokens(engine) if row["revoked_at"] is None]
     found = [row for row in rows if name_or_id == row["name"]] or [r for r in rows if name_or_id == str(r["token_id"])]
     if not found:
-        raise NotFoundError.near("token that holds", name_or_id, [row["name"] for row in rows])
+        raise NotFoundError.near("active token", name_or_id, [row["name"] for row in rows])
     if len(found) > 1:
         raise UsageError(f"{name_or_id!r} names the tokens {', '.join(str(r['token_id']) for r in found)}; say which")
     row = {"now": format_time(datetime.now(UTC)), "token_id": found[0]["token_id"]}

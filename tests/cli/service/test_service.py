@@ -181,10 +181,10 @@ def test_tokens_are_made_listed_and_revoked(cli, store_file):
     assert "It is shown only now" in made.err
     listed = cli("token", "list", "-o", "json")
     (row,) = json.loads(listed.out)["rows"]
-    assert (row["name"], row["scopes"], row["project"], row["holds"]) == ("ci", "upload read", "lab", 1)
+    assert (row["name"], row["scopes"], row["project"], row["active"]) == ("ci", "upload read", "lab", 1)
     assert made.out.strip()[5:] not in listed.out
     assert cli("token", "revoke", "ci").code == 0
-    assert json.loads(cli("token", "list", "-o", "json").out)["rows"][0]["holds"] == 0
+    assert json.loads(cli("token", "list", "-o", "json").out)["rows"][0]["active"] == 0
     assert cli("token", "revoke", "ci").code == 3
     assert cli("token", "create", "x", "--scope", "all").code == 2
     row = json.loads(cli("token", "create", "y", "--json").out)

@@ -29,7 +29,7 @@ def test_a_token_itself_is_kept_nowhere(engine: Engine) -> None:
         (row,) = connection.execute(text("SELECT * FROM tokens")).mappings()
     assert not [value for value in row.values() if str(token)[5:15] in str(value)]
     assert set(store.list_tokens(engine)[0]) == {
-        *("token_id", "name", "scopes", "project", "created_at", "expires_at", "last_used_at", "revoked_at", "holds")
+        *("token_id", "name", "scopes", "project", "created_at", "expires_at", "last_used_at", "revoked_at", "active")
     }
     assert store.find_grant(engine, row["hash"]) is None
     assert store.find_grant(engine, f"psvc_{row['hash']}") is None
@@ -54,18 +54,18 @@ def test_what_is_like_a_token_opens_nothing(engine: Engine) -> None:
 def test_a_token_ends_when_it_said_and_when_it_is_revoked(engine: Engine) -> None:
     token = store.create_token(engine, "short", ["read"], days=0.5)
     (row,) = store.list_tokens(engine)
-    assert row["holds"] == 1
+    assert row["active"] == 1
     lives = datetime.fromisoformat(row["expires_at"]) - datetime.now(UTC)
     assert timedelta(hours=11.9) < lives <= timedelta(hours=12)
     with writing(engine) as connection:
         connection.execute(text("UPDATE tokens SET expires_at = '2020-01-01T00:00:00Z'"))
     assert store.find_grant(engine, token) is None
-    assert store.list_tokens(engine)[0]["holds"] == 0
+    assert store.list_tokens(engine)[0]["active"] == 0
     other = store.create_token(engine, "other", ["read"])
     store.revoke_token(engine, "other")
     assert store.find_grant(engine, other) is None
     assert store.requires_token(engine)
-    with pytest.raises(NotFoundError, match="no token that holds named 'other'"):
+    with pytest.raises(NotFoundError, match="no active token named 'other'"):
         store.revoke_token(engine, "other")
 
 
@@ -75,7 +75,7 @@ def test_tokens_are_revoked_by_name_or_number(engine: Engine) -> None:
     with pytest.raises(UsageError, match="names the tokens 1, 2; say which"):
         store.revoke_token(engine, "ci")
     assert store.revoke_token(engine, "2")["token_id"] == 2
-    assert [row["holds"] for row in store.list_tokens(engine)] == [1, 0]
+    assert [row["active"] for row in store.list_tokens(engine)] == [1, 0]
 
 
 @pytest.mark.parametrize(
