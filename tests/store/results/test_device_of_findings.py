@@ -13,6 +13,7 @@ from tests.pipeline.test_night_devices import BOARDS, averages, report, totals, 
 from tests.store.conftest import COUNTERS
 from tests.store.maintenance.test_backfill import lower
 
+NIGHTS, CHANGED = 11, 7
 # Series of nights are of what the files say.
 pytestmark = pytest.mark.usefixtures("unanalysed")
 
@@ -33,20 +34,20 @@ def forget_devices(engine: Engine) -> None:
 
 def test_an_open_finding_goes_on_under_the_device_that_its_files_name(engine: Engine) -> None:
     rng = np.random.default_rng(5)
-    for night in range(17):
+    for night in range(NIGHTS):
         # The time comes from a file that names no device, in the same run.
         upload(engine, night, averages(BOARDS[:1], rng))
-        upload(engine, night, totals(rng.normal(130.0 if night > 12 else 100.0, 0.1)))
-    made = report(engine, 16)
+        upload(engine, night, totals(rng.normal(130.0 if night >= CHANGED else 100.0, 0.1)))
+    made = report(engine, NIGHTS - 1)
     before = store.select(engine, "v1_findings")
     assert [row["device"] for row in before] == [BOARDS[0]] * len(made["findings"]) != []
     forget_devices(engine)
     assert migrations.upgrade(engine, COUNTERS) == store.latest_revision()
     assert store.select(engine, "v1_findings") == before
     assert {run["device"] for run in store.select(engine, "v1_runs")} == {BOARDS[0]}
-    upload(engine, 17, averages(BOARDS[:1], rng))
-    upload(engine, 17, totals(rng.normal(130.0, 0.1)))
-    again = report(engine, 17)
+    upload(engine, NIGHTS, averages(BOARDS[:1], rng))
+    upload(engine, NIGHTS, totals(rng.normal(130.0, 0.1)))
+    again = report(engine, NIGHTS)
     assert again["findings"] == []
     assert [row["finding_id"] for row in again["open"]] == [row["finding_id"] for row in before]
     assert all(row["seen_at"] > before[0]["seen_at"] for row in store.select(engine, "v1_findings"))
@@ -54,9 +55,9 @@ def test_an_open_finding_goes_on_under_the_device_that_its_files_name(engine: En
 
 def test_findings_of_runs_that_still_name_no_device_stay_as_they_are(engine: Engine) -> None:
     rng = np.random.default_rng(6)
-    for night in range(17):
-        upload(engine, night, totals(rng.normal(130.0 if night > 12 else 100.0, 0.1)))
-    assert len(report(engine, 16)["findings"]) == 1
+    for night in range(NIGHTS):
+        upload(engine, night, totals(rng.normal(130.0 if night >= CHANGED else 100.0, 0.1)))
+    assert len(report(engine, NIGHTS - 1)["findings"]) == 1
     before = store.select(engine, "v1_findings")
     forget_devices(engine)
     assert migrations.upgrade(engine, COUNTERS) == store.latest_revision()
