@@ -131,8 +131,8 @@ def test_cut_and_damaged_files(name):
     data = (FIXTURES / f"{name}.tdms").read_bytes()
     for place in range(len(data)):
         attempt(data[:place])
-        for byte in (0, 0xFF, 0x7F):
-            attempt(data[:place] + bytes([byte]) + data[place + 1 :])
+        byte = (0, 0xFF, 0x7F)[place % 3]
+        attempt(data[:place] + bytes([byte]) + data[place + 1 :])
 
 
 @given(st.lists(st.tuples(st.integers(0, 875), st.binary(min_size=1, max_size=8)), min_size=1, max_size=4))
