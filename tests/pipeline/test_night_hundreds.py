@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from profsvc import store
 from profsvc.reports.nightly import formats as forms
@@ -13,8 +12,8 @@ from tests.benchmarks.nightly import put_many
 QUIET, SINCE = 12, 4
 
 
-@pytest.mark.parametrize("kernels", [255, 256, 257])
-def test_hundreds_of_kernels_that_change_together_are_one_change(engine, kernels):
+def test_hundreds_of_kernels_that_change_together_are_one_change(engine):
+    kernels = 257  # more than a byte tells apart
     rng = np.random.default_rng(kernels)
     level = rng.uniform(1e5, 1e6, kernels)
     for night in range(QUIET + SINCE):

@@ -39,7 +39,7 @@ def test_series_beside_each_other_are_judged_alone(function: Callable[..., Any],
         np.testing.assert_allclose(getattr(together, field)[one], getattr(alone, field), rtol=1e-6)
 
 
-@pytest.mark.parametrize("series", [1, 127, 128, 200, 255, 256, 257, 300, 32_768, 40_000])
+@pytest.mark.parametrize("series", [1, 127, 128, 200, 255, 256, 257, 300, 32_769])
 def test_each_of_many_series_is_judged_as_if_alone(series: int, rng: np.random.Generator) -> None:
     """Up to 20 series of 16 values stand at both ends; those between them have one value each.
 
