@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, first_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -86,10 +86,12 @@ def matching_sensor(power: Log, logs: Sequence[Log], quantity: str) -> SensorCho
     ranks = [(log.upload_id != power.upload_id, _name_rank(log.name, quantity)) for log in able]
     best = [log for log, rank in zip(able, ranks, strict=True) if rank == min(ranks)]
     if len(best) > 1:
-        names = ", ".join(sorted(log.name for log in best)[:10])
-        return SensorChoice(
-            None, f"{len(best)} {quantity} sensors could match {power.name}: {names}; select one by name"
-        )
+        called = [log.name for log in best]
+        named = sorted(name if called.count(name) == 1 else f"{name} (number {log.sensor_id})"
+                       for name, log in zip(called, best, strict=True))  # fmt: skip
+        how = "by name" if len(set(called)) == len(called) else "by number"
+        words = f"{len(best)} {quantity} sensors could match {power.name}: {first_of(named, 10)}; select one {how}"
+        return SensorChoice(None, words)
     return SensorChoice(best[0])
 
 

@@ -66,6 +66,7 @@ class Log:
         self._rows: Rows = []
         self._lines: list[int] = []
         self._last_texts: dict[tuple[str, object], str] = {}
+        self._boards: dict[tuple[object, str], str] = {}
         self._metrics: list[dict[str, object]] = []
         self._last: dict[object, Sequence[str]] = {}
         self._above = ""
@@ -184,7 +185,26 @@ class Log:
             self._last[group.key] = [cells[group.last] for cells in chunk.columns]
         return False
 
+    def _require_one_board_per_index(self, chunk: Chunk) -> None:
+        """Raise `BrokenInputError` if rows of one index are of several boards or MIG instances."""
+        for column, cells in zip(self.columns, chunk.columns, strict=True):
+            for group in chunk.groups if column.role == "device" else ():
+                for code in np.flatnonzero(np.bincount(group.of(cells.codes))).tolist():
+                    if parse_number(cells.texts[code], column)[1] != TEXT:
+                        continue
+                    board = cells.texts[code].strip()
+                    known = self._boards.setdefault((group.key, column.name), board)
+                    if known != board:
+                        line = int(group.lines[np.flatnonzero(group.of(cells.codes) == code)[0]])
+                        raise BrokenInputError(
+                            f"line {line}: GPU {group.key} has the {column.name} {board}, but {known} above; an index "
+                            "does not tell several boards or MIG instances apart; record without index, or one file "
+                            "for each"
+                        )
+
     def _store_chunk(self, chunk: Chunk) -> None:
+        if any(column.role == "gpu" for column in self.columns):
+            self._require_one_board_per_index(chunk)
         rows = len(chunk.lines)
         self.ledger.stored += rows
         self.rows += rows

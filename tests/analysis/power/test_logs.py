@@ -1,6 +1,7 @@
 """Which log goes with which power."""
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,6 +58,9 @@ def test_sensors_that_are_equally_likely_are_not_guessed_between():
     choice = matching_sensor(POWER, [log("temperature", "T1"), log("temperature", "T2")], "temperature")
     assert choice.log is None
     assert choice.reason == "2 temperature sensors could match power.draw: T1, T2; select one by name"
+    two = [replace(log("temperature", "Ch 1"), sensor_id=number) for number in (21, 22)]
+    choice = matching_sensor(POWER, two, "temperature")
+    assert choice.reason.endswith("power.draw: Ch 1 (number 21), Ch 1 (number 22); select one by number")
 
 
 def test_a_sensor_is_named_by_its_name_or_its_number():

@@ -2,6 +2,8 @@
 
 import pytest
 
+from profsvc.errors import BrokenInputError
+
 HEAD = "timestamp, driver_version, ecc.mode.current, mig.mode.current, power.draw [W]\n"
 ROW = "2026/03/01 02:00:0{}.000, {}, 120.50 W\n"
 
@@ -19,3 +21,19 @@ def test_the_driver_and_the_modes_of_the_board_are_facts_of_the_file(before, cel
     assert content.reader == "nvidia-smi"
     assert {name: content.facts[name] for name in ("driver_version", "ecc", "mig") if name in content.facts} == said
     assert content.samples["value"].tolist().count(120.5) == 3
+
+
+@pytest.mark.parametrize("rows", [3, 3000], ids=["rows", "blocks"])
+@pytest.mark.parametrize("name", ["uuid", "pci.bus_id"])
+def test_boards_or_instances_that_share_an_index_are_not_one_sensor(name, rows, read_all):
+    header, boards = "timestamp, index, {}, power.draw [W]\n", ("MIG-00aa", "MIG-00bb")
+    line = "2026/03/01 02:{:02}:{:02}.000, 0, {}, {}.50 W\n"
+    log = "".join(line.format(n // 60, n % 60, board, 100 + n % 7) for n in range(rows) for board in boards)
+    found = f"line 3: GPU 0 has the {name} MIG-00bb, but MIG-00aa above; .*; record without index, or one file for each"
+    with pytest.raises(BrokenInputError, match=found):
+        read_all((header.format(name) + log).encode())
+    # A cell without a board, as while it is lost, is no other one; without an index each board is a sensor.
+    content = read_all((header.format(name) + log.replace("MIG-00bb", "[Unknown Error]")).encode())
+    assert set(content.samples["sensor_index"]) == {0}
+    alone = read_all((header.format(name) + log).replace(" index,", "").replace(", 0,", ",").encode())
+    assert alone.samples.groupby("sensor_index").size().tolist() == [rows, rows]
