@@ -12,6 +12,7 @@ import pandas as pd
 from profsvc.formulas.change.level_habits import (
     Excursions,
     chance_share,
+    direction_share,
     excursion_rates,
     excursions,
     lasting_share,
@@ -222,8 +223,9 @@ def _excursions_of_siblings(
         ages = np.arange(1, int((nights + new).max()))
         lasting, stay = (np.r_[0.0, np.cumsum(of(seen, ages))] for of in (lasting_share, stay_probability))
         lasting, stay = (total[nights + new - 1] - total[nights - 1] for total in (lasting, stay))
-        known = excursion_rates(seen)[place] * lasting
-        away, up = values_away(series, smallest), verdict.after[asked[mine]] > verdict.before[asked[mine]]
+        up = verdict.after[asked[mine]] > verdict.before[asked[mine]]
+        known = excursion_rates(seen)[place] * lasting * direction_share(seen, up)
+        away = values_away(series, smallest)
         by_chance = (1.0 - away.habit) * new * chance_share(away, up, place, nights)
         out[:, mine] = away.habit * np.fmax(known, stay) + by_chance, by_chance
     return out

@@ -45,6 +45,7 @@ class Excursions(NamedTuple):
     room: Index  # nights that each could have lasted and still been seen to end
     steps: Index  # of each series, to another level without a return
     apart: int  # all of these, but only a few of one night, which may have one cause
+    rising: int  # of the excursions: above the level before
 
 
 def excursions(series: Series, smallest: Array | float = 0.0, night: Index | None = None) -> Excursions:
@@ -63,7 +64,7 @@ def excursions(series: Series, smallest: Array | float = 0.0, night: Index | Non
     sd = np.fmax(own_sd, np.asarray(smallest) / APART_SD)
     if not series.x.size:
         none = np.zeros(0, dtype=np.intp)
-        return Excursions(np.zeros(nights.size, dtype=np.intp), nights, none, none, nights * 0, 0)
+        return Excursions(np.zeros(nights.size, dtype=np.intp), nights, none, none, nights * 0, 0, 0)
     same = np.r_[False, codes[1:] == codes[:-1]]
     jump = same & (np.abs(np.diff(series.x, prepend=np.nan)) >= JUMP_SD * sd[codes]) & (own_sd[codes] > 0)
     begins = ~same | jump
@@ -93,7 +94,7 @@ def excursions(series: Series, smallest: Array | float = 0.0, night: Index | Non
     lasted, room = length[back], (series.stop[own] - first - 1)[back]
     order = np.argsort(lasted, kind="stable")
     begun = np.bincount(own[back], minlength=nights.size)
-    return Excursions(begun, nights, lasted[order], room[order], steps, apart)
+    return Excursions(begun, nights, lasted[order], room[order], steps, apart, int((rise[back] > 0).sum()))
 
 
 def _apart(at: Index, nights: int) -> int:
@@ -267,6 +268,36 @@ def excursion_rates(seen: Excursions) -> Array:
     begun = seen.begun + seen.steps if all_step(seen) else seen.begun
     k, n = begun[:, np.newaxis], seen.nights[:, np.newaxis]
     return np.asarray(_shares(_log_power(RATES, k) - RATES * n) @ RATES)
+
+
+def direction_share(seen: Excursions, up: Bools) -> Array:
+    r"""Return the share of the excursions that go where a step goes, or to the other side if that is no more frequent.
+
+    .. math:: P(\text{side} \mid k, n) = \frac{k + 1/2}{n + 1}
+
+    Times `excursion_rates` it is how often excursions raise a finding if all steps are reported that are at most as
+    frequent among them as this one: other work on the board makes kernels slower, and a step down is none of it.
+
+    Source: own model; the mean of a probability after k of n events with Jeffreys' prior.
+
+    Args:
+        seen: The excursions of a series and its siblings.
+        up: Whether each step goes up.
+
+    Returns: the share of each step [1].
+
+    Range: 0 to 1; 1 for the side that most excursions go to, and for both where as many go to each.
+
+    Five excursions up and none down; a step up and one down:
+
+    >>> none = np.zeros(0, dtype=np.intp)
+    >>> five = Excursions(none, none, np.full(5, 3), np.full(5, 9), none, 0, 5)
+    >>> direction_share(five, np.array([True, False])).round(3).tolist()
+    [1.0, 0.083]
+    """
+    n = seen.length.size
+    k = np.where(up, seen.rising, n - seen.rising)
+    return np.where(2 * k >= n, 1.0, (k + 0.5) / (n + 1.0))
 
 
 def _log_power(rates: Array, k: Index) -> Array:

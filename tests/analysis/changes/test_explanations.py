@@ -94,6 +94,18 @@ def test_the_first_excursion_of_a_series_is_judged_by_those_of_its_siblings(rng)
     assert names(look(burst)) == {"s000000"}  # four times as long
 
 
+def test_excursions_upwards_of_two_siblings_hide_no_step_down(rng):
+    x = white(rng, 20, 60)
+    x[1, 20:24] += 8.0
+    x[2, 40:48] += 8.0
+    down, up = x.copy(), x.copy()
+    down[0, -3:] -= 8.0
+    up[0, -3:] += 8.0
+    assert names(look(down)) == {"s000000"}
+    assert names(look(up)) == set()
+    assert shapes(look(up)) == {"levels": 1}
+
+
 def test_one_event_of_all_series_is_no_habit_of_each(rng):
     x = white(rng, 60, 60)
     x[:, 20:25] += 8.0
@@ -128,6 +140,7 @@ def test_excursions_are_counted_with_their_lengths():
     value, error, groups = read_series(np.r_[x, other], np.repeat([0, 1], 30), None)
     seen = excursions(gather(value, error, groups, ~np.isnan(value)))
     assert (seen.begun.tolist(), seen.nights.tolist(), seen.length.tolist()) == ([0, 1], [30, 30], [4])
+    assert (seen.rising, excursions(gather(-value, error, groups, ~np.isnan(value))).rising) == (1, 0)
     none = excursions(gather(value, error, groups, np.zeros(60, dtype=bool)))
     assert none.length.size == 0
     assert excursion_rates(none).tolist() == [0.0, 0.0]
@@ -151,15 +164,15 @@ def test_steps_of_rounded_values_are_no_excursions():
 def test_long_excursions_count_for_those_that_had_no_room():
     """Hundred excursions each of 2 and of 8 nights, but one in four of the long ones began too late to be seen."""
     length, room = np.repeat([2, 8], [100, 75]), np.repeat([9, 5, 9], [75, 25, 75])
-    seen = Excursions(np.array([175]), np.array([1000]), length, room, np.array([0]), 0)
+    seen = Excursions(np.array([175]), np.array([1000]), length, room, np.array([0]), 0, 0)
     plain = 75 / 175
     (share,) = lasting_share(seen, np.array([3]))
     assert plain + 0.03 < share < 0.52
 
 
 def test_few_excursions_do_not_say_that_none_lasts_longer():
-    few = Excursions(np.array([3]), np.array([60]), np.array([3, 3, 3]), np.array([20, 20, 20]), np.array([0]), 0)
-    many = Excursions(np.array([300]), np.array([6000]), np.full(300, 3), np.full(300, 20), np.array([0]), 0)
+    few = Excursions(np.array([3]), np.array([60]), np.array([3, 3, 3]), np.array([20, 20, 20]), np.array([0]), 0, 0)
+    many = Excursions(np.array([300]), np.array([6000]), np.full(300, 3), np.full(300, 20), np.array([0]), 0, 0)
     assert lasting_share(few, np.array([5]))[0] > 10 * lasting_share(many, np.array([5]))[0]
 
 

@@ -131,11 +131,11 @@ def test_a_server_that_does_not_answer_is_left_in_time(
     """The server's own clock is set far off, so that only ours is left."""
     patient = sandbox_postgres._set
     monkeypatch.setattr(sandbox_postgres, "_set", lambda driver, settings, _: patient(driver, settings, 3600))
-    started = time.perf_counter()
+    started, threads = time.perf_counter(), threading.active_count()
     with pytest.raises(UsageError, match=r"longer than 0\.4 s"):
         store.query(engine, "SELECT count(*) FROM (SELECT generate_series(1, 100000000000)) x", seconds=0.4)
     assert time.perf_counter() - started < 2
-    assert threading.active_count() < 10
+    assert threading.active_count() <= threads + 1
 
 
 def test_a_query_that_was_cut_is_stopped_in_the_server_too(engine: Engine, postgres_server: Server) -> None:
