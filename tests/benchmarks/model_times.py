@@ -34,7 +34,10 @@ PUBLISHED = {"mwp_cwp": "5.4 % on micro-benchmarks, 13.3 % on Merge, printed by 
 LATENCIES = ("arithmetic_latency_cycles", "l1_latency_cycles", "l2_latency_cycles")
 CLOSE = 1.25
 FIXTURES = HELD_OUT.parent
-LATER = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth")
+LATER = (
+    "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth",
+    "thirteenth", "fourteenth",
+)  # fmt: skip
 FLAWS = ("flaws", *(f"flaws_{name}" for name in LATER))
 SETS = ("captures", "held_out", "sweep", "mended", *FLAWS)
 # Class of kernels by the beginning of their names -> why models miss it, or what they get right.

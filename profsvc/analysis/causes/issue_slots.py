@@ -4,12 +4,12 @@ import numpy as np
 
 from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots, occupancy_limit, share_of
 from profsvc.analysis.potential.avoidable_work import (
+    OVERHEAD,
     POSSIBLE,
     avoidable_instructions,
 )
 from profsvc.analysis.potential.matrix_products import multiplies_matrices, repeated_share
 from profsvc.analysis.potential.repeated_loads import word_by_word
-from profsvc.analysis.potential.useful_time import OVERHEAD
 
 # Below so many barriers and other instructions of no class for each warp, warps that wait have unequal work.
 FEW_BARRIERS = 8

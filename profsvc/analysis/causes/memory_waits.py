@@ -15,6 +15,8 @@ from profsvc.analysis.causes.time_budget import (
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.access_patterns import (
     has_listed_places,
+    looked_up,
+    looks_up_tables,
     narrow_share,
     unrelated_places,
     unrelated_stores,
@@ -196,6 +198,9 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     # Whether values at unrelated places could be closer together, no counter tells, unless the places are of a list.
     missed = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (1 - share_of(c["l2_read_hit_fraction"], 1.0))
     thrashing = (POSSIBLE + (1 - POSSIBLE) * has_listed_places(c) * (1 - chained)) * missed * scattered
+    # What values look up in a table, and L1 asks L2 for again and again, a part of the table that fits L1 would spare.
+    lost = (1 - share_of(c["global_load_l1_hit_fraction"], 1.0)) * (uncoalesced - scattered) * looks_up_tables(c)
+    lost = lost * share_of(np.fmin(looked_up(c), unused_of_l2_loads(c)), unused["load"])
     in_l1 = share_of(c["global_load_l1_hit_fraction"], 1.0)
     by_words = word_by_word(c)
     repeats, reloads = in_l1 * repeated_share(c) * by_words, reloaded_share(c, budget.sms)
@@ -249,8 +254,8 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         "contended_global_atomics": contended,
         "register_spills": np.where(spilled, local, 0.0),
         "local_memory": np.where(spilled, 0.0, local),
-        "uncoalesced_loads": uncoalesced - scattered,
-        "cache_thrashing": thrashing + reordered + lost_again,
+        "uncoalesced_loads": uncoalesced - scattered - lost,
+        "cache_thrashing": thrashing + lost + reordered + lost_again,
         "unrelated_accesses": scattered - thrashing + scattered_stores,
         "uncoalesced_stores": parts.waste - uncoalesced - scattered_stores,
         "memory_limit": parts.useful - repeated - reordered,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from profsvc.analysis.causes import IDEAL_TIME_ERROR, MEASURED_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
-from profsvc.analysis.potential.access_patterns import has_listed_places, unused_of_l2_loads
+from profsvc.analysis.potential.access_patterns import has_listed_places, looks_up_tables, unused_of_l2_loads
 from profsvc.analysis.potential.avoidable_work import class_shares
 from profsvc.analysis.potential.repeated_loads import evicted_share, read_again
 from profsvc.formulas.performance.lost_time import saving_interval
@@ -81,13 +81,13 @@ def is_proven(cause: str, counters: pd.DataFrame) -> NDArray[np.float64]:
     """Tell for each launch whether its counters prove that the work of a cause is avoidable: 1, else 0.
 
     Of overhead a limit is known where instructions are counted by class; the order of a list of places is free, and so
-    is that of blocks, where more bytes come again for other blocks than are unused.
+    is that of blocks, where more bytes come again for other blocks than are unused. A cache can hold a part of a table.
     """
     avoidable = causes()[cause].avoidable
     if avoidable == "by list":
         c = Counts(counters)
         comes_again = np.fmax(read_again(c), evicted_share(c)) > unused_of_l2_loads(c)
-        return np.asarray(has_listed_places(c) | comes_again, dtype=np.float64)
+        return np.asarray(has_listed_places(c) | comes_again | looks_up_tables(c), dtype=np.float64)
     if avoidable != "by class":
         return np.full(len(counters), float(avoidable in ("proven", "measured")))
     return np.asarray(np.sum(list(class_shares(Counts(counters)).values()), axis=0) > 0, dtype=np.float64)

@@ -12,6 +12,7 @@ from profsvc.analysis.source_code.bfloat16 import unpacked_threads
 from profsvc.analysis.source_code.bits import bit_by_bit_threads
 from profsvc.analysis.source_code.functions import spared_threads
 from profsvc.analysis.source_code.lanes import lane_counts
+from profsvc.analysis.source_code.local_arrays import local_counts
 from profsvc.analysis.source_code.places import place_counts
 from profsvc.analysis.source_code.registers import Operands, operands
 from profsvc.analysis.source_code.wide_indices import upper_half_threads
@@ -24,9 +25,11 @@ REGULAR_STORES = "global_store_regular_excess_fraction"
 BFLOAT16 = "inst_unpack_bfloat16_thread"
 FUNCTIONS, BITS = "inst_function_excess_thread", "inst_bit_by_bit_thread"
 UPPER = "inst_index_upper_thread"
-SHARED_WORDS = "shared_load_words_thread"
+SHARED_WORDS, SHARED_LANES = "shared_load_words_thread", "shared_predicated_on_fraction"
+LOCAL_VALUED, LOCAL_INDEXED = "local_valued_place_fraction", "inst_local_indexed_thread"
+LOCAL_OVERHEAD, LOCAL_OTHERS = "inst_local_loop_overhead_thread", "inst_local_loop_others_thread"
 MEETING, MEETING_WAITS = "inst_meeting_warp", "stall_meeting_fraction"
-WORD_BITS = 32
+WORD_BITS, WAVEFRONT_BITS = 32, 1024
 SOURCES = {
     CHAINED: "source page: sum(instructions) of LDG whose address comes from the load of the turn of a loop before",
     SHARED: "source page: bytes of LDG whose address depends on a part of the block index alone",
@@ -41,6 +44,11 @@ SOURCES = {
     BITS: "source page: sum(thread_instructions_on) of loops that move a bit at a time, beyond one for each bit",
     UPPER: "source page: sum(thread_instructions_on) of upper halves of indices, beyond one for each access",
     SHARED_WORDS: "source page: sum(thread_instructions_on * access_size / 32) of LDS",
+    SHARED_LANES: "source page: what lanes that are on fill of ideal_shared_wavefronts, over what active lanes do",
+    LOCAL_VALUED: "source page: share of LDL and STL at a place that a value determines",
+    LOCAL_INDEXED: "source page: sum(thread_instructions_on) of LDL and STL in loops through an array",
+    LOCAL_OVERHEAD: "source page: the same of integer, bit and branch instructions",
+    LOCAL_OTHERS: "source page: the same of the other instructions",
     MEETING: "source page: sum(instructions) of sections in which one thread waits for other blocks",
     MEETING_WAITS: "source page: samples of Long Scoreboard of these sections over those of all instructions",
     TILE: "source page: samples of Long Scoreboard of STS over those of all instructions",
@@ -51,7 +59,8 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
     """Return the counters of launches by their instructions in the order of their addresses.
 
     Each instruction has ``address, sass, access_size, instructions, thread_instructions, thread_instructions_on,
-    l2_sectors, ideal_l2_sectors, long_scoreboard``. A share of nothing is NaN, as that of the stores without samples.
+    l2_sectors, ideal_l2_sectors, ideal_shared_wavefronts, long_scoreboard``. A share of nothing is NaN, as that of the
+    stores without samples.
     """
     found: dict[str, list[float]] = {name: [] for name in SOURCES}
     for rows in code.values():
@@ -60,6 +69,7 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
         loads, places = load_counts(rows, own, loops), place_counts(rows, own, loops)
         has_lanes = any(row["thread_instructions"] is not None for row in rows)
         lanes = lane_counts(rows, own, loops) if has_lanes else (np.nan,) * 4
+        local = local_counts(rows, own, loops)
         samples = [row["long_scoreboard"] or 0 for row in rows]
         of_stores = sum(waits for waits, one in zip(samples, own, strict=True) if one.opcode == "STS")
         values = {
@@ -76,6 +86,13 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             BITS: bit_by_bit_threads(rows, own, loops),
             UPPER: upper_half_threads(rows, own, loops),
             SHARED_WORDS: _words(rows, own),
+            SHARED_LANES: _share(
+                *(_lane_wavefronts(rows, of) for of in ("thread_instructions_on", "thread_instructions"))
+            ),
+            LOCAL_VALUED: _share(local.valued_warps, local.warps),
+            LOCAL_INDEXED: local.indexed_threads,
+            LOCAL_OVERHEAD: local.overhead_threads,
+            LOCAL_OTHERS: local.others_threads,
             MEETING: lanes[2],
             MEETING_WAITS: _share(lanes[3], sum(samples)),
             TILE: _share(of_stores, sum(samples)),
@@ -91,6 +108,19 @@ def _words(rows: Sequence[Mapping[str, Any]], code: Sequence[Operands]) -> float
     loads = [row for row, one in zip(rows, code, strict=True) if one.opcode == "LDS"]
     bits = sum((row["thread_instructions_on"] or 0) * int(row["access_size"] or WORD_BITS) for row in loads)
     return bits / WORD_BITS
+
+
+def _lane_wavefronts(rows: Sequence[Mapping[str, Any]], lanes: str) -> float:
+    """Return the wavefronts that lanes fill which the column ``lanes`` counts, no more than those without conflicts.
+
+    Where all lanes read one word there are fewer, and an access that no lane does has none.
+    """
+    total = 0.0
+    for row in rows:
+        ideal = row["ideal_shared_wavefronts"]
+        bits = max(int(row["access_size"] or WORD_BITS), WORD_BITS)
+        total += min(ideal or 0, (row[lanes] or 0) * bits / WAVEFRONT_BITS)
+    return total
 
 
 def _share(part: float, whole: float) -> float:

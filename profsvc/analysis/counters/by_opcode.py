@@ -11,13 +11,15 @@ SPECIAL_UNIT_WARPS = "inst_pipe_xu_warp"
 LONE, LONE_COUNTER = "lone_instructions", "inst_lone_warp"
 EXTRA, LOOKUP, LOOKUP_COUNTER = "extra_wavefronts", "lookup_wavefronts", "shared_lookup_wavefronts"
 # Opcodes with their first modifiers: half precision becomes single by an addition of 0, a division by a value that
-# stays multiplies with its reciprocal and compares the remainder, one of 64 bits converts the reciprocal back.
+# stays multiplies with its reciprocal and compares the remainder, one of 64 bits converts the reciprocal back. A
+# function rounds its argument to the nearest integer.
 FORMS = {
     "inst_unpack_half_thread": ("HADD2.F32", THREADS),
     "inst_round_double_thread": ("F2F.F32.F64", THREADS),
     "inst_multiply_high_thread": ("IMAD.HI.U32", THREADS),
     "inst_compare_unsigned_thread": ("ISETP.GE.U32", THREADS),
     "inst_f2i_long_thread": ("F2I.U64", THREADS),
+    "inst_f2i_nearest_thread": ("F2I.NTZ, F2I.FTZ.NTZ", THREADS),
     "barrier_inst_warp": ("BAR", WARPS),
     "constant_ldc_inst_warp": ("LDC", WARPS),
 }
@@ -66,7 +68,8 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
         if each.own:
             add(each.own, rows["opcode"] == opcode, THREADS, opcode)
     for counter, (form, column) in FORMS.items():
-        add(counter, (rows["full"] + ".").str.startswith(f"{form}."), column, form)
+        starts = tuple(f"{one}." for one in form.split(", "))
+        add(counter, (rows["full"] + ".").str.startswith(starts), column, form)
     if LONE in rows and rows[LONE].notna().all():
         add(LONE_COUNTER, rows[LONE] > 0, LONE, "instructions that one thread of a warp executed")
     if LOOKUP in rows and rows.loc[rows["opcode"].isin(["LDS", "STS"]), EXTRA].notna().all():

@@ -44,6 +44,32 @@ def unrelated_places(c: Counts) -> Array:
     L1 asks L2 for them one at a time. If DRAM brought just the bytes that were requested, each once, then the sectors
     that L2 sent again hold values that belong together, as the columns of a matrix do.
     """
+    # Places that follow from the indices of threads lie in a layout, which can be another.
+    regular = np.nan_to_num(c["global_load_regular_excess_fraction"])
+    single, used_once = _of_single_sectors(c)
+    return single * (1 - used_once) * (1 - regular)
+
+
+@np.errstate(all="ignore")
+def looked_up(c: Counts) -> Array:
+    """Share of the sectors of loads at places of a table that values determine, and of which others are wanted too.
+
+    0 where machine code does not tell the places. No layout brings them closer, but a cache that holds the table does.
+    """
+    by_values = np.clip(1 - c["global_load_regular_excess_fraction"], 0, 1)
+    single, used_once = _of_single_sectors(c)
+    return np.nan_to_num(by_values * (1 - single) * (1 - used_once))
+
+
+@np.errstate(all="ignore")
+def looks_up_tables(c: Counts) -> NDArray[np.bool_]:
+    """Whether more of what values gather is of tables than at places that have nothing to do with each other."""
+    return np.asarray(looked_up(c) > unrelated_places(c), dtype=np.bool_)
+
+
+@np.errstate(all="ignore")
+def _of_single_sectors(c: Counts) -> tuple[Array, Array]:
+    """Share of the sectors of loads that L1 asks L2 for one at a time, and of those that DRAM brought once for all."""
     stored = np.nan_to_num(c["global_store_sectors"])
     rows = np.fmin(stored, np.nan_to_num(c["global_store_bytes_requested"]) / SECTOR_BYTES)
     # Stores of whole rows fill their lines; what others scatter looks like what the loads gather.
@@ -55,9 +81,7 @@ def unrelated_places(c: Counts) -> Array:
     used_once = np.nan_to_num(np.fmin(asked, brought) / np.fmax(asked, brought))
     # Where the place of a load is the value of the load before, no layout brings it closer to others.
     used_once = used_once * (1 - counted_share(c["global_load_chained_inst_warp"], c["global_load_inst_warp"]))
-    # Places that follow from the indices of threads lie in a layout, which can be another.
-    regular = np.nan_to_num(c["global_load_regular_excess_fraction"])
-    return single_sector_share(sectors, requests) * (1 - used_once) * (1 - regular)
+    return single_sector_share(sectors, requests), used_once
 
 
 @np.errstate(all="ignore")

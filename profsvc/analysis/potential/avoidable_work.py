@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts, counted_share, once
 from profsvc.analysis.potential.access_patterns import narrow_share
+from profsvc.analysis.potential.local_arrays import unrolled_instructions, valued_share
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
 from profsvc.formulas.performance.avoidable_work import excess_conversions, expanded_arithmetic
 
@@ -47,6 +48,9 @@ SHORT_STEP, MOST_EXCHANGED, NEEDED_BARRIERS = 16.0, 4.0, 2.0
 # An address has at most eight indices, each with a bound and a product of 64 bits; a turn of a loop is a branch with a
 # counter, a comparison and a copy.
 ADDRESS_LENGTH, TURN_LENGTH = 64.0, 4.0
+# Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
+# of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
+OVERHEAD = 0.2
 # A sum or a prefix of the values of 32 lanes takes five steps.
 LANE_STEPS = 5.0
 POSSIBLE = 0.5
@@ -132,6 +136,16 @@ def integer_divisions(c: Counts) -> Array:
 
 
 @np.errstate(all="ignore")
+def _rounded_to_nearest(c: Counts) -> Array:
+    """Conversions of floats to the nearest integers of all threads; where not told, all but those of divisions.
+
+    Functions round their arguments so. Rounding down or to zero is of the data, as in a lattice or a table.
+    """
+    nearest = c["inst_f2i_nearest_thread"]
+    return np.where(np.isnan(nearest), c["inst_f2i_thread"] - integer_divisions(c), nearest)
+
+
+@np.errstate(all="ignore")
 def _reductions(c: Counts) -> tuple[Array, Array]:
     """Reductions of arguments to a rounded part, and to an exponent; NaN where opcodes were not counted.
 
@@ -141,7 +155,7 @@ def _reductions(c: Counts) -> tuple[Array, Array]:
     instruction of the special function unit with each. Where there is less arithmetic than a polynomial for each of
     them, they are integers of the data.
     """
-    rounded = np.clip(c["inst_f2i_thread"] - integer_divisions(c), 0, None)
+    rounded = np.clip(_rounded_to_nearest(c), 0, None)
     exponents = np.clip(c["inst_i2fp_thread"] - rounded - c["inst_mufu_thread"], 0, None)
     exponents = np.where(SHORTEST_POLYNOMIAL * exponents > c["inst_fp32_thread"], 0.0, exponents)
     # Logarithms are among the functions that machine code is searched for.
@@ -165,7 +179,7 @@ def expanded_share(c: Counts) -> Array:
     converted = np.where(CONVERSIONS_PER_SPECIAL * special < converted, CONVERSIONS_PER_SPECIAL * special, converted)
     # What rounds its argument and needs it as an integer is a power, also of a loaded value. Of a constant base the
     # compiler knows the logarithm; of others the exponent is taken apart.
-    exponentials, powers = np.fmin(c["inst_frnd_thread"], c["inst_f2i_thread"]), _powers(c)
+    exponentials, powers = np.fmin(c["inst_frnd_thread"], _rounded_to_nearest(c)), _powers(c)
     converted = np.fmax(converted, np.nan_to_num(exponentials + (CONVERSIONS_PER_POWER - 1) * powers))
     rounded, exponents = (np.minimum(reductions, converted) for reductions in _reductions(c))
     expanded = expanded_arithmetic(
@@ -180,7 +194,7 @@ def expanded_share(c: Counts) -> Array:
 @np.errstate(all="ignore")
 def _powers(c: Counts) -> Array:
     """Accurate powers of all threads: a rounding to a float, one to an integer and an exponent each; NaN if unknown."""
-    return np.fmin(np.fmin(c["inst_frnd_thread"], c["inst_f2i_thread"]), c["inst_i2fp_thread"])
+    return np.fmin(np.fmin(c["inst_frnd_thread"], _rounded_to_nearest(c)), c["inst_i2fp_thread"])
 
 
 @np.errstate(all="ignore")
@@ -190,7 +204,7 @@ def functions_of_polynomials(c: Counts) -> Array:
     Those with one are powers and exponentials, whose fast form needs no more of them. There are no more functions than
     polynomials.
     """
-    rounded = c["inst_f2i_thread"] - integer_divisions(c) - c["inst_mufu_thread"]
+    rounded = _rounded_to_nearest(c) - c["inst_mufu_thread"]
     polynomials = expanded_share(c) * c["inst_fp32_thread"] / FUNCTION_LENGTH
     return np.asarray(np.clip(np.nan_to_num(np.minimum(rounded, polynomials)), 0, None), dtype=np.float64)
 
@@ -324,10 +338,13 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     # Values that no register held; an index that is not known takes as many addresses as others do.
     kept = c.total("local_load_inst_warp", "local_store_inst_warp") / c["inst_executed_warp"]
     spilled = np.nan_to_num(c["register_spill_inst_warp"]) > 0
+    # In place of an array at places that values determine, shared memory takes as many accesses.
+    arrays = counted_share(kept * serving, np.ones(len(kept))) * (1 - valued_share(c))
+    arrays = np.fmax(arrays, counted_share(unrolled_instructions(c, OVERHEAD), every))
     barriers, exchanged = short_steps(c)
     shares = {
         "register_spills": np.where(spilled, counted_share(kept, np.ones(len(kept))), 0.0),
-        "local_memory": np.where(spilled, 0.0, counted_share(kept * serving, np.ones(len(kept)))),
+        "local_memory": np.where(spilled, 0.0, arrays),
         "integer_division": divided,
         "overhead_instructions": proven_overhead_share(c),
         "expensive_functions": functions,

@@ -21,6 +21,7 @@ from profsvc.analysis.potential.access_patterns import (
 )
 from profsvc.analysis.potential.avoidable_work import (
     LANE_STEPS,
+    OVERHEAD,
     avoidable_instructions,
     class_shares,
     divided_share,
@@ -36,6 +37,7 @@ from profsvc.analysis.potential.avoidable_work import (
     spared_checks,
     values_of_integers,
 )
+from profsvc.analysis.potential.local_arrays import address_share, valued_share
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_doubles, multiplies_matrices
 from profsvc.analysis.potential.repeated_loads import evicted_of_misses, read_again
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
@@ -53,9 +55,6 @@ OPERATIONS_PER_LOAD = 0.25
 PRODUCTS_PER_OPERAND = 16.0
 # The same of doubles, whose instruction has a tile of 8 by 8.
 PRODUCTS_PER_DOUBLE = 8.0
-# Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
-# of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
-OVERHEAD = 0.2
 # The same that nine of ten kernels without a flaw stay below: the limit where instructions are counted by class.
 MOST_OVERHEAD = 4.0
 
@@ -156,6 +155,8 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array, Array]:
     # Wide accesses need several wavefronts each; loads and stores share them in proportion to their number.
     width = np.where(shared > 0, c["shared_wavefronts_ideal"] / shared, 1.0)
     width = np.where(np.isnan(width), 1.0, width)
+    # Lanes that are predicated off need no part of a wavefront.
+    width = width * np.nan_to_num(c["shared_predicated_on_fraction"], nan=1.0)
     sides, again = [], np.zeros(len(c.index))
     # Each value that passes a barrier is stored and loaded; a shuffle is a single access.
     kept = {"load": 1 - short_steps(c)[1], "store": 1.0}
@@ -173,6 +174,8 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array, Array]:
         needed = operand_limited(accesses, operands, arrived, repeated)
         if side == "load":
             again = np.nan_to_num(np.fmin(accesses - needed, repeated))
+        # An array whose places values determine is at best in shared memory, with a column for each thread.
+        needed = needed + np.nan_to_num(c[f"local_{side}_inst_warp"] * valued_share(c))
         sides.append(np.where(unknown, np.nan, needed))
     return sides[0] + lookup_wavefronts(c), sides[1], again
 
@@ -376,7 +379,8 @@ def useful_times(counters: pd.DataFrame | Counts, figures: pd.DataFrame) -> pd.D
     # Without arithmetic addresses may be the payload, but not the divisions that they are computed with.
     divided = divided_share(c)
     share["xu"] = np.where((count == 0) & (divided > 0), 0.0, share["xu"])
-    share["integer"] = np.where(count > 0, 0.0, used["integer"] * on * (1 - divided) * (1 - proven_overhead_share(c)))
+    wanted_integers = (1 - divided) * (1 - proven_overhead_share(c)) * (1 - address_share(c))
+    share["integer"] = np.where(count > 0, 0.0, used["integer"] * on * wanted_integers)
     needed = needed_instructions(c, count, loads + stores, again)
     share["issue"] = needed / (f["schedulers_per_sm"] * cycles)
     # Lanes that were off carry no payload, whatever else is known of the instructions.

@@ -25,8 +25,8 @@ SECTOR_BYTES = 32
 DEFAULT_BITS = 32
 # Products with larger numbers than this are of hash functions, and of no index.
 LARGEST_PITCH = 1 << 24
-LOADS, STORES = frozenset(("LD", "LDG")), frozenset(("ST", "STG"))
-VALUES = frozenset(("ATOM", "ATOMG", "ATOMS", "LDL", "LDS", "LDSM"))
+LOADS, STORES, LOCAL = frozenset(("LD", "LDG")), frozenset(("ST", "STG")), frozenset(("LDL", "STL"))
+VALUES = frozenset(("ATOM", "ATOMG", "ATOMS", "LDS", "LDSM"))
 SUMS = frozenset(("IADD3", "UIADD3", "VIADD"))
 PRODUCTS = frozenset(("IMAD", "UIMAD"))
 SCALED = frozenset(("LEA", "ULEA"))
@@ -98,10 +98,12 @@ def place_counts(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[
 
     Each row has ``sass, instructions, thread_instructions_on, access_size, l2_sectors, ideal_l2_sectors``.
     """
-    repeats = [_turns(rows, loop) for loop in loops]
+    repeats = [turns_of(rows, loop) for loop in loops]
     asked = excess = regular = stored = stored_regular = 0.0
     distinct: dict[tuple[int, Any], tuple[float, float]] = {}
     for place, (number, turns) in access_places(rows, code, loops).items():
+        if code[place].opcode in LOCAL:
+            continue
         row, again = rows[place], 1.0
         sectors, ideal = float(row["l2_sectors"] or 0), float(row["ideal_l2_sectors"] or 0)
         if code[place].opcode in STORES:
@@ -123,7 +125,7 @@ def place_counts(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[
     return PlaceCounts(asked, max(asked - bytes_once, 0.0), sectors_once, regular, excess, stored_regular, stored)
 
 
-def _turns(rows: Sequence[Row], loop: tuple[int, int]) -> float:
+def turns_of(rows: Sequence[Row], loop: tuple[int, int]) -> float:
     """Return how often a loop is repeated for each time that it is entered."""
     turns = float(rows[loop[1]]["instructions"] or 1)
     entered = float(rows[loop[0] - 1]["instructions"] or 0) if loop[0] else 0.0
@@ -135,7 +137,10 @@ def _turns(rows: Sequence[Row], loop: tuple[int, int]) -> float:
 def access_places(
     rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[tuple[int, int]]
 ) -> dict[int, tuple[int, Turns]]:
-    """Return for each executed global access the number of its place, and the loops in whose turns it changes."""
+    """Return for each executed access of global or local memory its place, and the loops in whose turns that changes.
+
+    The place is a number that no other place has.
+    """
     known = _Loops(code, loops)
     steps = [_step(row["sass"]) if row["instructions"] else None for row in rows]
     found = _executed(steps, code, known)
@@ -217,11 +222,12 @@ def _step(sass: str) -> _Step:
         read = tuple(one for one in own.read if f"desc[{one}]" not in text) if "desc[" in text else own.read
         return _Step(kind, number, (), own.written, read, is_guarded)
 
-    if opcode in LOADS or opcode in STORES:
+    if opcode in LOADS or opcode in STORES or opcode in LOCAL:
         found = ADDRESS.search(text)
         terms = tuple(_of_address(*one) for one in TERM.findall(found[1] if found else ""))
         names = tuple(one for _, one in terms if isinstance(one, str))
-        return opaque("load" if opcode in LOADS else "store")._replace(terms=terms, read=names)
+        kind = "load" if opcode in LOADS or opcode == "LDL" else "store"
+        return opaque(kind)._replace(terms=terms, read=names)
     if opcode in VALUES:
         return opaque("value")
     if opcode in ("S2R", "S2UR"):

@@ -58,7 +58,8 @@ _EXECUTED_KINDS = {
 
 _CODE = text("""
     SELECT k.launch_id, e.address, t.text AS sass, a.text AS access_size, e.instructions, e.thread_instructions_on,
-           e.thread_instructions, e.l2_sectors, e.ideal_l2_sectors, s.samples AS long_scoreboard
+           e.thread_instructions, e.l2_sectors, e.ideal_l2_sectors, e.ideal_shared_wavefronts,
+           s.samples AS long_scoreboard
     FROM source_kernels k JOIN source_lines e ON e.source_id = k.source_id
     JOIN source_texts t ON t.text_id = e.sass_id LEFT JOIN source_texts a ON a.text_id = e.access_size_id
     LEFT JOIN source_stalls s
@@ -110,7 +111,7 @@ def machine_code(engine: Engine, launch_ids: Sequence[int]) -> dict[int, list[di
     """Return the instructions of launches with a source page, in the order of their addresses.
 
     Each has ``address, sass, access_size, instructions, thread_instructions, thread_instructions_on, l2_sectors,
-    ideal_l2_sectors`` and ``long_scoreboard``, the samples of that stall reason.
+    ideal_l2_sectors, ideal_shared_wavefronts`` and ``long_scoreboard``, the samples of that stall reason.
     """
     found: dict[int, dict[int, dict[str, Any]]] = {}
     with reading(engine) as connection:

@@ -6,6 +6,7 @@ import pytest
 
 from profsvc import specs
 from profsvc.analysis.causes.attribution import lost_time, savings
+from profsvc.analysis.causes.rows import is_proven
 from profsvc.analysis.causes.time_budget import STALLS
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.specs.causes import causes
@@ -136,6 +137,17 @@ def test_a_stride_is_uncoalesced_where_a_gather_is_unrelated() -> None:
     table = shares([gather, gather | {"global_load_regular_excess_fraction": 1.0}])
     assert table["uncoalesced_loads"][1] > 0.5 > table["uncoalesced_loads"][0]
     assert table["cache_thrashing"][1] == table["unrelated_accesses"][1] == 0
+
+
+def test_what_l1_loses_of_a_table_that_values_look_up_is_thrashing() -> None:
+    sectors = {"l2_tex_read_sectors": 1.6e7, "l2_tex_requests": 4e6, "dram_read_bytes": 0.0}
+    loads = QUIET | FLAWS["uncoalesced_loads"] | sectors | {"global_load_l1_hit_fraction": 0.25}
+    table = shares([loads, loads | {"global_load_regular_excess_fraction": 0.0}])
+    before, after = table["uncoalesced_loads"]
+    assert table["cache_thrashing"].tolist() == pytest.approx([0, before - after])
+    assert after < 0.3 * before
+    counters = pd.DataFrame([loads, loads | {"global_load_regular_excess_fraction": 0.0}])
+    assert is_proven("cache_thrashing", counters).tolist() == [0, 1]
 
 
 def test_stores_at_places_that_memory_tells_are_unrelated() -> None:

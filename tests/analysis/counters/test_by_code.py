@@ -12,11 +12,14 @@ from profsvc.analysis.counters.by_code import (
     DISTINCT,
     FIRST_LANES,
     FUNCTIONS,
+    LOCAL_INDEXED,
+    LOCAL_VALUED,
     MEETING,
     MEETING_WAITS,
     REGULAR,
     REGULAR_STORES,
     SHARED,
+    SHARED_LANES,
     SHARED_WORDS,
     TILE,
     counters_by_code,
@@ -28,7 +31,7 @@ def row(sass: str, waits: int | None) -> dict[str, object]:
     return {
         "address": "0x100", "sass": sass, "instructions": 1, "thread_instructions": 32,
         "thread_instructions_on": 32, "access_size": None, "l2_sectors": None, "ideal_l2_sectors": None,
-        "long_scoreboard": waits,
+        "ideal_shared_wavefronts": None, "long_scoreboard": waits,
     }  # fmt: skip
 
 
@@ -80,3 +83,20 @@ def test_words_of_shared_memory_are_counted_by_the_width_of_their_loads() -> Non
     load = row("LDS.128 R4, [R2]", 0) | {"access_size": "128"}
     table, _ = counters_by_code({7: [load, row("LDS R8, [R2]", 0), row("STS [R2], R8", 0)]})
     assert table.loc[7, SHARED_WORDS] == 5 * 32
+
+
+def test_lanes_that_are_predicated_off_access_no_shared_memory() -> None:
+    full = row("LDS R4, [R5]", 0) | {"ideal_shared_wavefronts": 1}
+    half = row("@P0 LDS.128 R4, [R5]", 0) | {
+        "ideal_shared_wavefronts": 4, "access_size": "128", "thread_instructions_on": 16,
+    }  # fmt: skip
+    assert counters_by_code({7: [full, half]})[0].loc[7, SHARED_LANES] == (1 + 2) / (1 + 4)
+    # All lanes read one word; and an access that no lane of a warp does has no wavefront.
+    same = row("@P0 LDS R4, [R5]", 0) | {"instructions": 2, "thread_instructions": 64, "ideal_shared_wavefronts": 1}
+    assert counters_by_code({7: [same]})[0].loc[7, SHARED_LANES] == 1
+    assert counters_by_code({7: [row("FADD R1, R2, R3", 0)]})[0].loc[7, [SHARED_LANES, LOCAL_VALUED]].isna().all()
+
+
+def test_an_array_at_loaded_places() -> None:
+    code = [row("LDG.E R4, desc[UR4][R2.64]", 0), row("LDL R7, [R4]", 0), row("STL [R1], R7", 0)]
+    assert counters_by_code({7: code})[0].loc[7, [LOCAL_VALUED, LOCAL_INDEXED]].tolist() == [0.5, 0]

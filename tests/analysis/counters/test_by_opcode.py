@@ -93,13 +93,15 @@ def test_without_access_sizes_the_classes_are_known() -> None:
 def test_forms_of_opcodes_have_counters_of_their_own() -> None:
     on = [
         ("IMAD.HI.U32", 32.0), ("IMAD.HI.U32.X", 32.0), ("IMAD.HI", 32.0), ("ISETP.GE.U32.AND", 32.0),
-        ("BAR.SYNC", 32.0), ("F2I.U64.TRUNC", 32.0), ("FCHK", 20.0), ("IDP.4A.S8.S8", 24.0), ("LDC", 1.0),
+        ("BAR.SYNC", 32.0), ("F2I.U64.TRUNC", 32.0), ("F2I.NTZ", 7.0), ("F2I.FTZ.NTZ", 2.0), ("F2I.FLOOR.NTZ", 32.0),
+        ("FCHK", 20.0), ("IDP.4A.S8.S8", 24.0), ("LDC", 1.0),
     ]  # fmt: skip
     rows = executed(*((1, opcode, None, 1.0, threads) for opcode, threads in on))
-    rows = rows.assign(lone_instructions=[0.0] * 8 + [1.0])
+    rows = rows.assign(lone_instructions=[0.0] * 11 + [1.0])
     table, said = counters_by_opcode(rows, pd.Series({1: sum(threads for _, threads in on)}))
     names = ("inst_multiply_high_thread", "inst_compare_unsigned_thread", "inst_f2i_long_thread")
     assert table.loc[1, list(names)].tolist() == [64.0, 32.0, 32.0]
+    assert table.loc[1, ["inst_f2i_nearest_thread", "inst_f2i_thread"]].tolist() == [9.0, 73.0]
     assert table.loc[1, ["inst_divide_check_thread", "inst_dot_product_thread"]].tolist() == [20.0, 24.0]
     assert table.loc[1, ["barrier_inst_warp", "constant_ldc_inst_warp", "inst_lone_warp"]].tolist() == [1.0, 1.0, 1.0]
     assert str(said["inst_lone_warp"][0]).startswith("source page: sum(lone_instructions)")

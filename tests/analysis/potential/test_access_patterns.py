@@ -7,6 +7,7 @@ from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.access_patterns import (
     gathered_from_dram,
     has_listed_places,
+    looked_up,
     lookup_wavefronts,
     unrelated_places,
     unrelated_stores,
@@ -71,3 +72,12 @@ def test_machine_code_tells_a_gather_from_a_stride_where_l2_finds_nothing_again(
     assert gathered_from_dram(counts(**gather | {"l2_read_hit_fraction": 0.1})) > 0.8
     assert gathered_from_dram(counts(**gather, global_load_regular_excess_fraction=0.0)) > 0.8
     assert gathered_from_dram(counts(**gather, global_load_regular_excess_fraction=1.0)) == 0
+
+
+def test_a_table_is_looked_up_where_values_determine_the_places_and_their_neighbours_are_wanted() -> None:
+    # Four sectors of a line for each request, and DRAM brings a tenth of what is asked for.
+    table = GATHER | {"l2_tex_requests": 0.275e6, "l2_tex_read_sectors": 1.1e6, "dram_read_bytes": 0.4e6}
+    assert looked_up(counts(**table, global_load_regular_excess_fraction=0.0)) == pytest.approx(1.0)
+    assert looked_up(counts(**table, global_load_regular_excess_fraction=0.75)) == pytest.approx(0.25)
+    assert looked_up(counts(**table)) == 0
+    assert looked_up(counts(**GATHER, global_load_regular_excess_fraction=0.0)) < 0.2

@@ -106,6 +106,15 @@ def test_a_rounding_that_stays_a_float_is_of_the_data() -> None:
     assert functions_of_polynomials(counts(**power)) == 0
 
 
+def test_a_rounding_down_is_of_the_data() -> None:
+    assert expanded_share(counts(**SINES, inst_f2i_nearest_thread=100.0)) == expanded_share(counts(**SINES))
+    lattice = counts(**SINES, inst_f2i_nearest_thread=0.0)
+    assert functions_of_polynomials(lattice) == 0
+    # A logarithm takes the exponent of its argument alone; where none is converted, nothing is left of a function.
+    assert expanded_share(lattice) < expanded_share(counts(**SINES))
+    assert expanded_share(counts(**SINES | {"inst_i2fp_thread": 0.0}, inst_f2i_nearest_thread=0.0)) == 0
+
+
 def test_divisions_and_roots_have_a_slow_path() -> None:
     roots = FAST | {"inst_bssy_thread": 100.0, "inst_i2fp_thread": 0.0, "inst_bit_convert_thread": 0.0}
     share = {

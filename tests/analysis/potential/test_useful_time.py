@@ -10,6 +10,7 @@ from profsvc.analysis.potential.peaks import FIGURES, peaks
 from profsvc.analysis.potential.useful_time import (
     arithmetic_operations,
     half_arithmetic,
+    memory_wavefronts,
     needed_instructions,
     useful_times,
 )
@@ -97,3 +98,11 @@ def test_what_one_lane_does_alone_takes_five_steps_of_all_lanes() -> None:
     assert needed_instructions(Counts(table), nothing, nothing, nothing) == pytest.approx([1e6 / 32, 5e6 / 32])
     times = useful_times(table, peaks(table, specs.figures("NVIDIA H200", "9.0"))[0])
     assert times["l1"][1] / times["l1"][0] == pytest.approx(5 / 32)
+
+
+def test_lanes_that_are_predicated_off_need_no_part_of_a_wavefront() -> None:
+    shared = {"shared_load_inst_warp": 30.0, "shared_store_inst_warp": 10.0, "shared_wavefronts_ideal": 80.0}
+    known = counters(**shared, global_load_inst_warp=0.0, global_store_inst_warp=0.0)
+    assert sum(memory_wavefronts(known, np.zeros(1))[:2]) == 80
+    half = counters(**shared, global_load_inst_warp=0.0, global_store_inst_warp=0.0, shared_predicated_on_fraction=0.5)
+    assert sum(memory_wavefronts(half, np.zeros(1))[:2]) == 40
