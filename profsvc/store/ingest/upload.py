@@ -5,6 +5,7 @@ that fails part way leaves no data behind.
 """
 
 import json
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
@@ -52,6 +53,7 @@ CompleteRun = Callable[[int], object]
 SMALL_FILE_ROWS = 20_000
 # Number of cells of a wide page that count as one row.
 ESTIMATED_CELLS_PER_ROW = 10
+SHA256_BYTES = 32
 LINE_COUNTS = ("lines_stored", "lines_skipped", "lines_rejected")
 _MISSING_LAUNCHES = {
     table: f"SELECT min(m.{key}) FROM {table} m WHERE m.{key} > :first AND m.{key} < :end"
@@ -129,18 +131,46 @@ def _write(
     prepare: PrepareStore | None,
     complete: CompleteRun,
 ) -> StoredUpload:
-    """Store a file in the transaction that reads it."""
-    with writing(engine) as connection:
-        if known := _prepare(connection, upload, run, prepare):
-            return known
-        run_id, upload_id = _begin(connection, upload, run)
-        with (
-            _direct(connection) as sink,
-            closing(_Upload(connection, sink, upload_id, run)) as loading,
-        ):
-            loading.read(batches)
-            loading.finish(connection, run, run_id, upload.upload_id is not None)
-        return _complete(engine, connection, upload, run_id, complete)
+    """Store a file in the transaction that reads it.
+
+    On a server, bytes that are hashed while they are read are looked up afterwards, so that they are read once.
+    """
+    try:
+        with writing(engine) as connection:
+            is_hashed_later = (
+                connection.dialect.name == "postgresql" and prepare is None and not isinstance(upload.sha256, str)
+            )
+            if not is_hashed_later and (known := _prepare(connection, upload, run, prepare)):
+                return known
+            sha256 = secrets.token_hex(SHA256_BYTES) if is_hashed_later else upload.digest()
+            run_id, upload_id = _begin(connection, upload, run, sha256)
+            with (
+                _direct(connection) as sink,
+                closing(_Upload(connection, sink, upload_id, run)) as loading,
+            ):
+                loading.read(batches)
+                if is_hashed_later:
+                    _take_hash(connection, upload, run, upload_id)
+                loading.finish(connection, run, run_id, upload.upload_id is not None)
+            return _complete(engine, connection, upload, run_id, complete)
+    except _KnownBytesError as found:
+        return found.upload
+
+
+class _KnownBytesError(Exception):
+    """Undoes a transaction with bytes that are stored already."""
+
+    def __init__(self, upload: StoredUpload) -> None:
+        super().__init__()
+        self.upload = upload
+
+
+def _take_hash(connection: Connection, upload: UploadInfo, run: RunInfo, upload_id: int) -> None:
+    """Give an upload whose bytes are all read its hash; raise `_KnownBytesError` if the run has them."""
+    if known := _prepare(connection, upload, run, None):
+        raise _KnownBytesError(known)
+    query = text("UPDATE uploads SET sha256 = :sha256 WHERE upload_id = :upload_id")
+    connection.execute(query, {"sha256": upload.digest(), "upload_id": upload_id})
 
 
 @contextmanager
@@ -174,7 +204,7 @@ def _stage(
         with writing(engine, staged.files) as connection:
             if known := _prepare(connection, upload, run, prepare):
                 return known
-            run_id, _ = _begin(connection, upload, run, upload_id)
+            run_id, _ = _begin(connection, upload, run, upload.digest(), upload_id)
             staged.copy(connection)
             loading.finish(connection, run, run_id, upload.upload_id is not None)
             return _complete(engine, connection, upload, run_id, complete)
@@ -191,14 +221,16 @@ def _complete(
     return found
 
 
-def _begin(connection: Connection, upload: UploadInfo, run: RunInfo, number: int | None = None) -> tuple[int, int]:
+def _begin(
+    connection: Connection, upload: UploadInfo, run: RunInfo, sha256: str, number: int | None = None
+) -> tuple[int, int]:
     """Write the run and the known facts about the file; return the numbers of both."""
     run_id = find_or_create_run(connection, run, upload.file_name)
     require_rows(connection, run_id, "a further file is analyzed with")
     row = {
         "received_at": run.at or now(),
         **{name: value for name, value in vars(upload).items() if value is not None},
-        "sha256": upload.digest(),
+        "sha256": sha256,
         **dict.fromkeys(("lines", *LINE_COUNTS, "launches", "samples"), 0),
         "run_id": run_id,
         "status": "stored",

@@ -2,7 +2,7 @@ import multiprocessing
 import random
 import string
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -193,17 +193,30 @@ def test_too_many_launches_are_refused(engine: Engine) -> None:
         store.write_upload(engine, info(), store.RunInfo(), [batch])
 
 
-def _upload(url: str, barrier: "multiprocessing.synchronize.Barrier", answers: "multiprocessing.Queue[object]") -> None:
+def _hashed_later(content: str) -> store.UploadInfo:
+    upload = info(content)
+    return replace(upload, sha256=upload.digest)
+
+
+def _upload(
+    url: str,
+    upload: store.UploadInfo,
+    barrier: "multiprocessing.synchronize.Barrier",
+    answers: "multiprocessing.Queue[object]",
+) -> None:
     engine = store.open_store(url, COUNTERS)
     barrier.wait()
-    done = store.write_upload(engine, info("same"), store.RunInfo(), batches(40))
+    done = store.write_upload(engine, upload, store.RunInfo(), batches(40))
     answers.put((done.upload_id, done.run_id, done.known))
 
 
-def test_two_processes_with_the_same_file_make_one_upload(engine: Engine, url: str) -> None:
+@pytest.mark.parametrize("of", [info, _hashed_later])
+def test_two_processes_with_the_same_file_make_one_upload(
+    engine: Engine, url: str, of: Callable[[str], store.UploadInfo]
+) -> None:
     context = multiprocessing.get_context("fork")
     barrier, answers = context.Barrier(4), context.Queue()
-    processes = [context.Process(target=_upload, args=(url, barrier, answers)) for _ in range(4)]
+    processes = [context.Process(target=_upload, args=(url, of("same"), barrier, answers)) for _ in range(4)]
     for process in processes:
         process.start()
     got = sorted(answers.get(timeout=60) for _ in processes)
@@ -213,6 +226,15 @@ def test_two_processes_with_the_same_file_make_one_upload(engine: Engine, url: s
     assert [known for _, _, known in got] == [False, True, True, True]
     assert len({(upload_id, run_id) for upload_id, run_id, _ in got}) == 1
     assert len(store.select(engine, "v1_uploads")) == 1
+
+
+def test_bytes_that_are_hashed_as_they_are_read_are_stored_once(engine: Engine) -> None:
+    first = store.write_upload(engine, _hashed_later("a"), store.RunInfo(name="r"), batches())
+    counts = rows(engine)
+    again = store.write_upload(engine, _hashed_later("a"), store.RunInfo(name="r"), batches())
+    assert (again.known, again.upload_id) == (True, first.upload_id)
+    assert rows(engine) == counts
+    assert store.select(engine, "v1_uploads")[0]["sha256"] == info("a").digest()
 
 
 def _after_the_first(go: threading.Event, begun: threading.Event) -> Iterator[Batch]:
