@@ -3,6 +3,7 @@
 A series for which one of these holds has no finding. The report says which holds.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_ste
 from profsvc.formulas.change.trends import end_of_drift, fitted_trend, shapes, stepped_trend
 from profsvc.formulas.change.wandering import wandering
 from profsvc.formulas.numerics.series import (
+    Series,
     codes_of,
     gather,
     in_units_of_sd,
@@ -63,14 +65,19 @@ def families(heads: pd.DataFrame) -> npt.NDArray[np.intp]:
 
 def after_drifts(value: Floats, group: Ints, siblings: npt.NDArray[np.intp]) -> Bools:
     """Return which values are not before the end of a drift of their series: there it begins."""
-    x, error, groups = read_series(value, group, None)
-    series = without_spikes(gather(x, error, groups, ~np.isnan(x)))
+    series, ids = _without_spikes(value, group)
     shape, kept = shapes(in_units_of_sd(series), siblings), np.ones(value.size, dtype=np.bool_)
     for one in np.flatnonzero(shape.trend > MIN_TREND).tolist():
         own = slice(series.start[one], series.stop[one])
         if since := end_of_drift(series.x[own]):
-            kept[np.flatnonzero(group == groups.ids[one])[0] : series.place[own][since]] = False
+            kept[np.searchsorted(group, ids[one]) : series.place[own][since]] = False
     return kept
+
+
+def _without_spikes(value: Floats, group: Ints) -> tuple[Series, Ints]:
+    """Return the series of values, and the number of each."""
+    x, error, groups = read_series(value, group, None)
+    return without_spikes(gather(x, error, groups, ~np.isnan(x))), groups.ids
 
 
 def explained(
@@ -91,57 +98,74 @@ def explained(
     ``fresh``: how many values of each series no report has looked at yet.
     """
     group = points["group"].to_numpy(np.int64)
+    edges = np.searchsorted(group, np.arange(verdict.p.size + 1))
+
+    def places(one: int) -> npt.NDArray[np.intp]:
+        return np.asarray(edges[one] + np.flatnonzero(~np.isnan(value[edges[one] : edges[one + 1]])))
+
     p, told = verdict.p.copy(), dict[int, Row]()
-    at, levels = verdict.at.copy(), [verdict.before.copy(), verdict.after.copy()]
+    at, levels, nights = verdict.at.copy(), [verdict.before.copy(), verdict.after.copy()], verdict.points_after.copy()
     material = effect(levels[0], levels[1], least[0], least[1]).material
     asked = np.flatnonzero((p <= ALPHA) & material)
     siblings = families(points.drop_duplicates("group"))
-    x, errors, groups = read_series(value, group, None)
-    shape = shapes(in_units_of_sd(without_spikes(gather(x, errors, groups, ~np.isnan(x)))), siblings)
-    told |= _drifts(points, value, group, np.flatnonzero((p > ALPHA) & (shape.trend >= SURE_TREND)), least)
+    shape = shapes(in_units_of_sd(_without_spikes(value, group)[0]), siblings)
+    trending = np.flatnonzero((p > ALPHA) & (shape.trend >= SURE_TREND))
+    told |= _drifts(points, value, {one: places(one) for one in trending.tolist()}, least)
     if not asked.size:
         return Explained(verdict, told)
-    rates, chance = _excursions_of_siblings(points, whole, asked, verdict, least, fresh)
-    visits = _visits(whole, group, asked, at)
-    wanders = _wanders(value, group, siblings, asked, at, p)
-    for number, one in enumerate(asked.tolist()):
-        own = np.flatnonzero((group == one) & ~np.isnan(value))
-        if shape.trend[one] > shape.step[one]:
-            fitted, p_step = stepped_trend(value[own], int(np.searchsorted(own, at[one])))
-            step = newest_step(value[own] - fitted, None, error[own], prior.of(np.array([one])))
-            split = int(step.at)
-            if max(float(step.p), p_step) <= ALPHA:
-                p[one], at[one] = max(float(step.p), p_step), own[split]
-                for side, own_level in zip(levels, (step.before, step.after), strict=True):
-                    side[one] = float(own_level) + fitted[split]
-            else:
-                p[one] = 1.0
-                told[one] = _drift_told(points, own, fitted_trend(value[own]))
-        elif visits[number] > ALPHA or rates[number] > MAX_EXCURSION_RATE:
-            told[one] = _step_told(LEVELS, verdict, one, points)
+    drifted = shape.trend[asked] > shape.step[asked]
+    for one in asked[drifted].tolist():
+        own = places(one)
+        fitted, p_step = stepped_trend(value[own], int(np.searchsorted(own, at[one])))
+        step = newest_step(value[own] - fitted, None, error[own], prior.of(np.array([one])))
+        p[one] = max(float(step.p), p_step)
+        if p[one] > ALPHA:
             p[one] = 1.0
-        elif before.autocorrelation[one] >= MIN_DEPENDENCE and (
-            abs(levels[1][one] - levels[0][one]) < FAR_SD * before.sd[one]
+            told[one] = _drift_told(points, own, fitted_trend(value[own]))
+            continue
+        split = int(step.at)
+        at[one], nights[one] = own[split], step.points_after
+        for side, own_level in zip(levels, (step.before, step.after), strict=True):
+            side[one] = float(own_level) + fitted[split]
+    verdict = verdict._replace(at=at, before=levels[0], after=levels[1], points_after=nights)
+    rates = _excursions_of_siblings(points, whole, asked, verdict, least, fresh)
+    visits, wanders = np.zeros(asked.size), np.zeros(asked.size)
+    steady = ~drifted
+    if steady.any():
+        visits[steady] = _visits(whole, group, asked[steady], at)
+        wanders[steady] = _wanders(value, group, siblings, asked[steady], at, p)
+    for number, one in enumerate(asked.tolist()):
+        if one in told:
+            continue
+        if visits[number] > ALPHA or rates[number] > MAX_EXCURSION_RATE:
+            told[one] = _step_told(LEVELS, verdict, one, points)
+        elif (
+            steady[number]
+            and before.autocorrelation[one] >= MIN_DEPENDENCE
+            and (abs(levels[1][one] - levels[0][one]) < FAR_SD * before.sd[one])
         ):
             told[one] = _step_told(DEPENDENT, verdict, one, points)
-            p[one] = 1.0
         else:
-            p[one] = max(p[one], wanders[number], chance[number], visits[number])
+            p[one] = max(p[one], wanders[number], rates[number], visits[number])
             if p[one] > ALPHA:
                 told[one] = _step_told(DEPENDENT, verdict, one, points)
+            continue
+        p[one] = 1.0
     family = false_discovery(p, least=MIN_TESTS)
     found = (p <= ALPHA) & family.found & effect(levels[0], levels[1], least[0], least[1]).material
-    changed = verdict._replace(found=found, p=p, adjusted=family.adjusted, at=at, before=levels[0], after=levels[1])
+    for number, one in enumerate(asked.tolist()):
+        if p[one] == rates[number] and not found[one]:
+            told[one] = _step_told(LEVELS, verdict, one, points)
+    changed = verdict._replace(found=found, p=p, adjusted=family.adjusted)
     return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)
 
 
 def _drifts(
-    points: pd.DataFrame, value: Floats, group: Ints, asked: npt.NDArray[np.intp], least: tuple[Floats, Floats]
+    points: pd.DataFrame, value: Floats, places: Mapping[int, npt.NDArray[np.intp]], least: tuple[Floats, Floats]
 ) -> dict[int, Row]:
-    """Series without a step that follow a trend by more than the reporting threshold."""
+    """Series without a step that follow a trend by more than the reporting threshold; ``places``: of their values."""
     told = {}
-    for one in asked.tolist():
-        own = np.flatnonzero((group == one) & ~np.isnan(value))
+    for one, own in places.items():
         fitted = fitted_trend(value[own])
         if effect(fitted[0], fitted[-1], least[0][one], least[1][one]).material:
             told[one] = _drift_told(points, own, fitted)
@@ -176,9 +200,7 @@ def _wanders(
     value: Floats, group: Ints, family: npt.NDArray[np.intp], asked: npt.NDArray[np.intp], at: Ints, p: Floats
 ) -> Floats:
     """Probability of each step, by how probably its level wanders as those of its siblings do."""
-    x, error, groups = read_series(value, group, None)
-    every = without_spikes(gather(x, error, groups, ~np.isnan(x)))
-    out = np.zeros(asked.size)
+    every, out = _without_spikes(value, group)[0], np.zeros(asked.size)
     for number in np.unique(family[asked]).tolist():
         mine, members = np.flatnonzero(family[asked] == number), np.flatnonzero(family == number)
         own = subseries(every, every.start[members], every.stop[members])
@@ -206,7 +228,7 @@ def _excursions_of_siblings(
     family = families(points.drop_duplicates("group"))
     x, error, groups = read_series(whole, group, None)
     night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)
-    out = np.zeros((2, asked.size))
+    out = np.zeros(asked.size)
     for number in np.unique(family[asked]).tolist():
         members = np.flatnonzero(family == number)
         if members.size < MIN_SIBLINGS:
@@ -227,5 +249,5 @@ def _excursions_of_siblings(
         known = excursion_rates(seen)[place] * lasting * direction_share(seen, up)
         away = values_away(series, smallest)
         by_chance = (1.0 - away.habit) * new * chance_share(away, up, place, nights)
-        out[:, mine] = away.habit * np.fmax(known, stay) + by_chance, by_chance
+        out[mine] = away.habit * np.fmax(known, stay) + by_chance
     return out

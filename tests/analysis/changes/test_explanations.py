@@ -18,7 +18,7 @@ from profsvc.formulas.change.level_habits import (
 )
 from profsvc.formulas.numerics.series import Series, gather, lengths, read_series
 from tests.benchmarks.change import two_states, white
-from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, slow_wave, walk
+from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, slow_wave, three_states, walk
 
 
 @pytest.fixture
@@ -270,3 +270,11 @@ def test_a_first_look_at_a_backlog_finds_a_step_of_weeks_ago(rng):
     assert found["first", 10] >= 6
     assert found["nightly", 1] + found["nightly", 10] <= 6
     assert found["false"] <= 1
+
+
+@pytest.mark.parametrize(("seed", "series"), [(0, "s000053"), (2, "s000032"), (12, "s000192"), (15, "s000043")])
+def test_series_on_three_levels_have_no_finding(seed, series):
+    """A level left for the first time in 50 nights, alone or on stairs, and means of several levels are no steps."""
+    verdict = look(three_states(np.random.default_rng(seed), 200, 55))
+    assert not verdict.found
+    assert {row["shape"] for row in verdict.told if row["series"] == series} == {"levels"}
