@@ -42,8 +42,9 @@ def night_values(points: pd.DataFrame) -> pd.DataFrame:
 
 def _nights(points: pd.DataFrame) -> npt.NDArray[np.int64]:
     """Return the number of the night of each point, which ascends."""
-    day = points["at"].astype(str).str.slice(0, 10).to_numpy(object)
-    build = points["build"].astype(object).where(points["build"].notna(), "").to_numpy(object)
+    of_time, times = pd.factorize(points["at"])
+    of_day, _ = pd.factorize(np.array([str(at)[:10] for at in times], dtype=object))
+    day, (build, _) = of_day[of_time], pd.factorize(points["build"])
     group = points["group"].to_numpy(np.int64)
     begins = np.r_[True, (group[1:] != group[:-1]) | (day[1:] != day[:-1]) | (build[1:] != build[:-1])]
     return np.asarray(np.cumsum(begins[: len(points)]) - 1, dtype=np.int64)

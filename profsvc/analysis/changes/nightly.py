@@ -16,7 +16,7 @@ from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts
 from profsvc.analysis.changes.explanations import after_drifts, explained, families
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.second_steps import with_second_steps
-from profsvc.analysis.changes.series import IDENTITY
+from profsvc.analysis.changes.series import IDENTITY, with_texts
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED, evidence, next_state
 from profsvc.formulas.change.siblings import NoisePrior
@@ -67,7 +67,7 @@ def find_changes(
     if points.empty:
         return NightlyFindings([], [], {}, [], [], 0, 0, 0, [], {})
     points = night_values(points)
-    heads = points.drop_duplicates("group").reset_index(drop=True)
+    heads = with_texts(points.drop_duplicates("group").reset_index(drop=True))
     least = [specs.smallest_change(kind) for kind in heads["kind"]]
     relative, absolute = np.array([one.relative for one in least]), np.array([one.absolute for one in least])
     family = families(heads)
@@ -169,7 +169,7 @@ def _series_ranges(points: pd.DataFrame) -> dict[str, range]:
     group = points["group"].to_numpy(np.int64)
     starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
     stops = np.append(starts[1:], len(group))
-    names = points["series"].to_numpy(object)[starts]
+    names = points["series"].iloc[starts].to_numpy(object)
     return {str(name): range(a, b) for name, a, b in zip(names, starts.tolist(), stops.tolist(), strict=True)}
 
 
@@ -328,7 +328,7 @@ def _requested_reruns(
     for (one, own, expected), p in zip(asked, np.atleast_1d(then.p).tolist(), strict=True):
         if p > enough:
             continue
-        run, newest = points.iloc[int(own[-1])], float(value[own[-1]])
+        run, newest = with_texts(points.iloc[own[-1:]]).iloc[0], float(value[own[-1]])
         rows.append(
             _identity(heads, one)
             | {"run_id": int(run["run_id"]), "run": run["run"], "value": newest, "expected": expected}

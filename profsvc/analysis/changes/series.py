@@ -7,7 +7,7 @@ was measured, under a name of its own (``raw_power``, ``raw_energy``).
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,10 +41,11 @@ def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
     `profsvc.store.queries.nightly_series` gives them. What an older version of the analysis computed is left out.
     """
     older = runs.loc[of_older_analysis(runs), "run_id"]
-    figures = {
-        name: frame[~frame["run_id"].isin(older)] if name in COMPUTED and len(frame) else frame
-        for name, frame in figures.items()
-    }
+    if len(older):
+        figures = {
+            name: frame[~frame["run_id"].isin(older)] if name in COMPUTED and len(frame) else frame
+            for name, frame in figures.items()
+        }
     parts = [
         _kernel_points(_by_tool(figures["durations"]), "duration", "duration"),
         _kernel_points(figures["means"], "mean_duration", "duration"),
@@ -55,13 +56,11 @@ def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
         *_power_points(figures["power"]),
     ]
     # One column at a time, texts as numbers of equal ones: a year of many kernels is a table of millions of rows.
-    table = pd.DataFrame({name: _joined(parts, name) for name in COLUMNS})
-    own = runs.set_index("run_id").reindex(table["run_id"])
-    for name in ("project", "branch"):
-        table[name] = _coded(own[name].to_numpy(object))
-    device = _texts(table["device"])
-    table["device"] = _coded(np.where(pd.isna(device), own["device"].to_numpy(object), device))
-    return table
+    columns = {name: _joined(parts, name) for name in COLUMNS}
+    place = pd.Index(runs["run_id"]).get_indexer(columns["run_id"])
+    of_runs = {name: _coded(runs[name]).take(place) for name in ("project", "branch", "device")}
+    device = _filled(columns["device"], of_runs["device"])
+    return pd.DataFrame(columns | of_runs | {"device": device}, copy=False)
 
 
 def of_older_analysis(runs: Frame) -> "pd.Series[bool]":
@@ -72,20 +71,57 @@ def of_older_analysis(runs: Frame) -> "pd.Series[bool]":
 
 
 def _joined(parts: Sequence[Frame], name: str) -> Any:
-    if name in NUMBERS:
-        return np.concatenate([_column(part, name, np.nan).astype(np.float64) for part in parts])
     if name == "run_id":
         return np.concatenate([part[name].to_numpy(np.int64) for part in parts])
-    return _coded(np.concatenate([_column(part, name, None).astype(object) for part in parts]))
+    if name in NUMBERS:
+        if not any(name in part and len(part) for part in parts):
+            return _without_value(sum(map(len, parts)))
+        return np.concatenate([
+            part[name].to_numpy().astype(np.float64, copy=False) if name in part else _without_value(len(part))
+            for part in parts
+        ])  # fmt: skip
+    codes: list[Any] = []
+    places: dict[str, int] = {}
+    for part in parts:
+        if name not in part:
+            codes.append(np.full(len(part), -1, dtype=np.int8))
+            continue
+        own = _coded(part[name])
+        numbers = [*(places.setdefault(text, len(places)) for text in own.categories), -1]
+        codes.append(np.array(numbers, dtype=np.min_scalar_type(-max(len(places), 1)))[own.codes])
+    return pd.Categorical.from_codes(np.concatenate(codes), pd.Index(list(places), dtype=object))
 
 
-def _column(part: Frame, name: str, missing: float | None) -> Any:
-    return part[name].to_numpy() if name in part else np.full(len(part), missing)
+def _without_value(size: int) -> Any:
+    """Return NaN so many times, in the memory of one: most quantities have no interval, and no temperature."""
+    return np.broadcast_to(np.nan, size)
 
 
 def _coded(texts: Any) -> pd.Categorical:
-    codes, names = pd.factorize(texts)
+    """Return texts as numbers of equal ones."""
+    if isinstance(getattr(texts, "dtype", None), pd.CategoricalDtype):
+        return pd.Categorical(texts)
+    codes, names = pd.factorize(np.asarray(texts, dtype=object))
     return pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
+
+
+def _filled(texts: pd.Categorical, other: pd.Categorical) -> pd.Categorical:
+    """Return texts, and the other ones where they are missing."""
+    names = list(dict.fromkeys([*texts.categories, *other.categories]))
+    number = np.array([*map(names.index, other.categories), -1], dtype=np.intp)
+    codes = np.where(texts.codes < 0, number[other.codes], texts.codes)
+    return pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
+
+
+def _relabelled(texts: Any, of: Callable[[str], str]) -> pd.Categorical:
+    """Return texts with another one for each, which several may share."""
+    own = _coded(texts)
+    codes, names = pd.factorize(np.array([of(str(text)) for text in own.categories], dtype=object))
+    return pd.Categorical.from_codes(np.append(codes, -1)[own.codes], pd.Index(names, dtype=object))
+
+
+def _constant(text: str, size: int) -> pd.Categorical:
+    return pd.Categorical.from_codes(np.zeros(size, dtype=np.int8), pd.Index([text], dtype=object))
 
 
 def _texts(coded: "pd.Series[Any]") -> Any:
@@ -94,17 +130,23 @@ def _texts(coded: "pd.Series[Any]") -> Any:
     return names[coded.cat.codes.to_numpy()]
 
 
+def with_texts(points: Frame) -> Frame:
+    """Return points with texts instead of their numbers, None where one is missing: for some points, not for all."""
+    coded = [name for name in points if isinstance(points[name].dtype, pd.CategoricalDtype)]
+    # Pandas would take texts for its own type, in which None becomes NaN.
+    return points.assign(**{str(name): pd.Series(_texts(points[name]), points.index, dtype=object) for name in coded})
+
+
 def _by_tool(durations: Frame) -> Frame:
-    tools = {form: str(form).split("-")[0] for form in durations["format"].unique()}
-    return durations.assign(sensor=durations["format"].map(tools))
+    return durations.assign(sensor=_relabelled(durations["format"], lambda form: form.split("-")[0]))
 
 
 def _kernel_points(frame: Frame, quantity: str | None, kind: str) -> Frame:
     made = frame.rename(columns={"kernel_short": "subject"})
-    made = made.drop_duplicates([name for name in ("run_id", "kernel", "sensor", "criterion") if name in made])
-    return made.assign(
-        quantity=made["criterion"] if quantity is None else quantity, kind=kind, unit=UNITS.get(kind, "1")
-    )
+    again = made.duplicated([name for name in ("run_id", "kernel", "sensor", "criterion") if name in made])
+    made = made[~again] if again.any() else made
+    of = made["criterion"] if quantity is None else _constant(quantity, len(made))
+    return made.assign(quantity=of, kind=_constant(kind, len(made)), unit=_constant(UNITS.get(kind, "1"), len(made)))
 
 
 def _whole_run_points(frame: Frame, quantity: Any, kind: str) -> Frame:
@@ -113,6 +155,7 @@ def _whole_run_points(frame: Frame, quantity: Any, kind: str) -> Frame:
 
 def _power_points(frame: Frame) -> list[Frame]:
     """Return power and energy of the windows, temperature and clock of the whole, and the share not corrected."""
+    frame = with_texts(frame)
     gpu = ["" if pd.isna(gpu) else f" of GPU {int(gpu)}" for gpu in frame["gpu_index"]]
     frame = frame.assign(gpu=pd.Series(gpu, frame.index, dtype=object))
     whole, windows = frame[frame["kind"] == RUN], frame[frame["kind"] != RUN]
@@ -160,7 +203,8 @@ def _corrected_points(windows: Frame, kind: str, unit: str, seconds: Any) -> Fra
 def to_series(table: Frame, runs: Frame, references: Mapping[str, float], names: KernelNames | None = None) -> Frame:
     """Return the points with ``series`` and ``group``, those of a series together and in the order of the runs.
 
-    ``names``: of kernels with several names, of which the points have the newest; a series is named by the oldest.
+    ``table`` is empty then: of many kernels there is no room for two. ``names``: of kernels with several names, of
+    which the points have the newest; a series is named by the oldest.
 
     Powers are at the temperature that ``references`` gives for their series, else at that of their runs, rounded; it is
     ``reference_c`` then. ``error`` is the standard error of a value where it is known, NaN elsewhere.
@@ -169,23 +213,42 @@ def to_series(table: Frame, runs: Frame, references: Mapping[str, float], names:
     number, digests = _digests(table, names)
     of_series, rank = np.unique(digests, return_inverse=True)
     order = np.lexsort((place, rank[number]))
-    table = table.take(order).reset_index(drop=True)
-    place, series = place[order], rank[number[order]]
-    texts = {name: _texts(table[name]) for name in COLUMNS if name not in (*NUMBERS, "run_id")}
-    texts |= {name: _known(runs[name])[place] for name in ("at", "run", "build")} | {"series": of_series[series]}
+    place, series = place[order], rank[number][order]
+    columns = {name: _taken(table.pop(name), order) for name in COLUMNS}
+    columns |= {name: _coded(runs[name]).take(place) for name in ("run", "build")}
     # Pandas would take texts for its own type, in which None becomes NaN.
-    objects = {name: pd.Series(cells, dtype=object) for name, cells in texts.items()}
-    table = table.assign(**objects, place=place, group=pd.factorize(series)[0])
-    table = _at_reference_temperature(table, references)
-    raw_only = table["kind"].isin(["power", "energy"]) & table.groupby("group")["value"].transform("count").eq(0)
-    if raw_only.any():
-        table.loc[raw_only, "value"] = table.loc[raw_only, "raw"]
-        table.loc[raw_only, ["raw", "low", "high", "reference_c"]] = np.nan
-        table.loc[raw_only, "quantity"] = "raw_" + table.loc[raw_only, "quantity"].astype(object)
-        number, digests = _digests(table[raw_only], names)
-        table.loc[raw_only, "series"] = digests[number]
-    table["error"] = (table["high"] - table["low"]) / (2 * NORMAL_975)
-    return table
+    columns["at"] = pd.Series(runs["at"].to_numpy(object)[place], dtype=object)
+    columns["series"] = pd.Categorical.from_codes(series, pd.Index(of_series, dtype=object))
+    columns["group"] = np.cumsum(np.diff(series, prepend=series[:1]) != 0)
+    made = _at_reference_temperature(pd.DataFrame(columns, copy=False), references)
+    uncorrected = made["kind"].isin(["power", "energy"])
+    uncorrected &= ~made["group"].isin(made.loc[made["value"].notna(), "group"].unique()) if uncorrected.any() else True
+    return _as_measured(made, uncorrected.to_numpy(), names) if uncorrected.any() else made
+
+
+def _taken(column: "pd.Series[Any]", order: Any) -> Any:
+    if column.name in NUMBERS and column.isna().all():
+        return _without_value(len(column))
+    return column.array.take(order)
+
+
+def _as_measured(points: Frame, inside: Any, names: KernelNames | None) -> Frame:
+    """Return points of which some are those of the power or energy as it was measured, under a name of its own."""
+    own = with_texts(points[inside])
+    own = own.assign(quantity="raw_" + own["quantity"])
+    number, digests = _digests(own, names)
+    columns = {"quantity": own["quantity"].to_numpy(object), "series": digests[number]}
+    texts = {name: _replaced(points[name], inside, own_texts) for name, own_texts in columns.items()}
+    numbers = {name: points[name].mask(inside) for name in ("raw", "low", "high", "reference_c", "error")}
+    return points.assign(**texts, **numbers, value=points["value"].where(~inside, points["raw"]))
+
+
+def _replaced(coded: "pd.Series[Any]", inside: Any, texts: Any) -> pd.Categorical:
+    """Return coded texts, with others at some places."""
+    places = {text: code for code, text in enumerate(coded.cat.categories)}
+    codes = coded.cat.codes.to_numpy(np.int64, copy=True)
+    codes[inside] = [places.setdefault(text, len(places)) for text in texts]
+    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
 
 
 def _digests(table: Frame, known: KernelNames | None) -> tuple[Any, Any]:
@@ -214,10 +277,6 @@ def _under_oldest_name(key: tuple[str | None, ...], known: KernelNames) -> tuple
     return tuple(row.values())
 
 
-def _known(texts: "pd.Series[Any]") -> Any:
-    return texts.astype(object).where(texts.notna(), None).to_numpy(object)
-
-
 def series_digest(identity: tuple[str | None, ...]) -> str:
     """Return the name of a series in the store: the SHA-256 of what it is of, in the order of `IDENTITY`.
 
@@ -228,14 +287,26 @@ def series_digest(identity: tuple[str | None, ...]) -> str:
 
 
 def _at_reference_temperature(table: Frame, references: Mapping[str, float]) -> Frame:
-    """Put the powers of each series at one temperature; their intervals grow by those of their coefficients."""
-    own = table["reference_c"].where(table["value"].notna())
-    usual = (own.groupby(table["group"]).transform("median") / REFERENCE_STEP_C).round() * REFERENCE_STEP_C
-    wanted = table["series"].map(dict(references)).astype(np.float64).fillna(usual)
-    away = (wanted - table["reference_c"]).fillna(0.0)
-    shift = (table["per_c"] * away).where(away != 0, 0.0)
-    ends = np.sort(np.stack([table["per_c_low"] * away, table["per_c_high"] * away]), axis=0)
+    """Put the powers of each series at one temperature; their intervals grow by those of their coefficients.
+
+    Add ``error``. The coefficients are left out: they have no more to say.
+    """
+    warm = table["group"].isin(table.loc[table["reference_c"].notna(), "group"].unique())
+    inside = (warm | table["series"].isin(list(references))).to_numpy()
+    own = table.loc[inside]
+    usual = own["reference_c"].where(own["value"].notna()).groupby(own["group"]).transform("median")
+    usual = (usual / REFERENCE_STEP_C).round() * REFERENCE_STEP_C
+    wanted = own["series"].astype(object).map(dict(references)).astype(np.float64).fillna(usual)
+    away = (wanted - own["reference_c"]).fillna(0.0)
+    shift = (own["per_c"] * away).where(away != 0, 0.0)
+    ends = np.sort(np.stack([own["per_c_low"] * away, own["per_c_high"] * away]), axis=0)
     known = np.where(away == 0, 0.0, ends)
-    return table.assign(
-        value=table["value"] + shift, low=table["low"] + known[0], high=table["high"] + known[1], reference_c=wanted
-    )
+    moved = {"value": own["value"] + shift, "low": own["low"] + known[0], "high": own["high"] + known[1],
+             "reference_c": wanted}  # fmt: skip
+    columns = {"error": _without_value(len(table))}
+    for name, cells in moved.items() if inside.any() else ():
+        columns[name] = table[name].to_numpy(copy=True)
+        columns[name][inside] = cells
+    if table["high"].notna().any():
+        columns["error"] = (columns.get("high", table["high"]) - columns.get("low", table["low"])) / (2 * NORMAL_975)
+    return table.drop(columns=["per_c", "per_c_low", "per_c_high"]).assign(**columns)

@@ -1,5 +1,6 @@
 """What a series does without being changed: excursions to other levels and back."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -215,8 +216,7 @@ def chance_share(away: Away, up: Bools, series: Index, nights: Index) -> Array:
 
 def _far_shares(far: Index, values: Index) -> Array:
     """Return how probable each of `FAR_SHARES` is for each series."""
-    k, n = far[:, np.newaxis], values[:, np.newaxis]
-    return _shares(_log_power(FAR_SHARES, k) + (n - k) * np.log1p(-FAR_SHARES))
+    return _shares(far, values, lambda k, n: _log_power(FAR_SHARES, k) + (n - k) * np.log1p(-FAR_SHARES))
 
 
 def _usual_sd(series: Series, center: Array) -> Array:
@@ -266,8 +266,7 @@ def excursion_rates(seen: Excursions) -> Array:
     if not seen.length.size:
         return np.zeros(seen.begun.size)
     begun = seen.begun + seen.steps if all_step(seen) else seen.begun
-    k, n = begun[:, np.newaxis], seen.nights[:, np.newaxis]
-    return np.asarray(_shares(_log_power(RATES, k) - RATES * n) @ RATES)
+    return np.asarray(_shares(begun, seen.nights, lambda k, n: _log_power(RATES, k) - RATES * n) @ RATES)
 
 
 def direction_share(seen: Excursions, up: Bools) -> Array:
@@ -305,15 +304,20 @@ def _log_power(rates: Array, k: Index) -> Array:
         return np.where(k > 0, k * np.log(rates), 0.0)
 
 
-def _shares(log_likelihood: Array) -> Array:
-    """Return how probable each possibility is for each series, by all of them together."""
-    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+def _shares(k: Index, n: Index, log_likelihood: Callable[[Index, Index], Array]) -> Array:
+    """Return how probable each possibility is for each series, by all of them together.
+
+    Series with the same k of n are the same to it, and few of thousands differ.
+    """
+    _, one, which, often = np.unique(n * (k.max() + 1) + k, return_index=True, return_inverse=True, return_counts=True)
+    likelihood = log_likelihood(k[one, np.newaxis], n[one, np.newaxis])
+    likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
     weight = np.full(likelihood.shape[1], 1.0 / likelihood.shape[1])
     for _ in range(MAX_STEPS):
         share = likelihood * weight
         share /= share.sum(axis=1, keepdims=True)
-        weight = share.mean(axis=0)
-    return np.asarray(share)
+        weight = often @ share / often.sum()
+    return np.asarray(share[which])
 
 
 def lasting_share(seen: Excursions, nights: Index) -> Array:

@@ -93,7 +93,7 @@ class NoisePrior(NamedTuple):
     known: Bools  # whether siblings say anything, of shape (series,)
     by_value: Bools  # whether they know the variance better than the series itself does, likewise
 
-    def of(self, series: Index | Bools) -> Self:
+    def of(self, series: Index | Bools | slice) -> Self:
         """Return the rows of some series."""
         return self._replace(
             weight=self.weight[series],
@@ -105,10 +105,6 @@ class NoisePrior(NamedTuple):
     def in_units(self, unit: Array) -> Self:
         """Return the same for values in other units, of each series."""
         return self._replace(square=self.square / unit[:, np.newaxis] ** 2)
-
-    def by_window(self) -> Self:
-        """Return the same with an axis of windows."""
-        return self._replace(weight=self.weight[:, np.newaxis], square=self.square[:, np.newaxis])
 
 
 def flat_noise(series: int) -> NoisePrior:

@@ -1,6 +1,7 @@
 """The surest step of a series: its newest values held against all before them, window by window."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from profsvc.formulas.change.two_level_test import (
     plain_tail,
     ranks,
     side,
+    some_tails,
     step_tail,
     without_each,
 )
@@ -36,6 +38,7 @@ SIBLING_WEIGHT_FACTOR = 1.2  # where the values are tested, no single value may 
 MAX_LEAVE_ONE_OUT_RATIO = 5.0  # factor on alpha for the step without any one value
 CLEAR_STEP_SD = 6.0  # a step of so many sd, with a gap between both sides of half of it, is held against siblings
 CLEAR_GAP = 0.5
+MAX_VALUES_AT_ONCE = 2**15
 OUTLYING_SD = 2.5  # of a value from the others on its side, from which the step must stand as it is without it
 
 
@@ -59,6 +62,14 @@ class _How(NamedTuple):
     fresh: Index  # newest values of each series that no look has seen yet
     stretches: Stretches | None = None  # away from their level and back, of each series and its siblings
 
+    def of(self, some: slice) -> Self:
+        """Return the same for some of the series."""
+        away = None if self.stretches is None else Stretches(*(part[some] for part in self.stretches))
+        return self._replace(
+            factor=self.factor[some], prior=self.prior.of(some), shortest=self.shortest[some], fresh=self.fresh[some],
+            stretches=away,
+        )  # fmt: skip
+
 
 def surest_step(
     series: Series,
@@ -77,15 +88,38 @@ def surest_step(
     steps the others look like autocorrelation: there it is estimated.
     """
     N = lengths(series)
-    if not series.x.size or N.max() < MIN_SEGMENT + MIN_HISTORY:
-        unknown = np.full(N.size, np.nan)
-        return SurestStep(unknown, unknown, np.zeros(N.size, dtype=np.bool_), series.start)
-    ranked = tuple(running_sums(rank_scores(series, sign)) for sign in (1.0, -1.0))
     prior = flat_noise(N.size) if prior is None else prior
     factor = np.select([prior.by_value, ~prior.known & doubt], [SIBLING_WEIGHT_FACTOR, DOUBT_WEIGHT_FACTOR], 1.0)
     least = np.full(N.size, MIN_SEGMENT) if shortest is None else shortest
     new = np.ones(N.size, dtype=np.intp) if fresh is None else np.clip(fresh, 1, np.maximum(N - MIN_HISTORY, 1))
     how = _How(step_tail if doubt else plain_tail, doubt, factor, prior, least, new, stretches)
+    parts = []
+    for some in _blocks(series):
+        block = subseries(series, series.start[some], series.stop[some])
+        step = _surest_step(block, how.of(some))
+        parts.append(step._replace(split=step.split + series.start[some.start]))
+    return SurestStep(*(np.concatenate(own) for own in zip(*parts, strict=True))) if parts else _unknown(series)
+
+
+def _blocks(series: Series) -> Iterator[slice]:
+    """Yield series that are tested together: so many that what is known of each value needs little memory."""
+    first = 0
+    while first < series.start.size:
+        last = int(np.searchsorted(series.stop, series.start[first] + MAX_VALUES_AT_ONCE, side="right"))
+        yield slice(first, max(last, first + 1))
+        first = max(last, first + 1)
+
+
+def _unknown(series: Series) -> SurestStep:
+    unknown = np.full(series.start.size, np.nan)
+    return SurestStep(unknown, unknown, np.zeros(unknown.size, dtype=np.bool_), series.start)
+
+
+def _surest_step(series: Series, how: _How) -> SurestStep:
+    N, least = lengths(series), how.shortest
+    if not series.x.size or N.max() < MIN_SEGMENT + MIN_HISTORY:
+        return _unknown(series)
+    ranked = tuple(running_sums(rank_scores(series, sign)) for sign in (1.0, -1.0))
     p, clear, window, weight = _p_of_windows(series, ranked, how)
     up = p[0] <= p[1]
     suspected = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
@@ -138,7 +172,7 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[
     width = _widths(series, ranked, how)  # widest first: so the starts of the windows ascend
     weight = _shares(width, how.fresh) * how.factor[:, np.newaxis]
     width = np.broadcast_to(width, weight.shape)
-    prior, by_value = how.prior.by_window(), how.prior.by_value[:, np.newaxis]
+    by_value = how.prior.by_value[:, np.newaxis]
     a, b = series.start[:, np.newaxis], series.stop[:, np.newaxis]
     inside = b - a >= width + MIN_HISTORY
     fits = inside & (width >= how.shortest[:, np.newaxis])
@@ -153,10 +187,14 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[
     rise = np.abs(sides[1].mean - sides[0].mean)
     of_siblings = by_place if how.stretches is None else stretch_probability(how.stretches, sides[1].n)
     p, clear, best, shares = [], [], [], []
-    for sign, scores, gap in zip((1.0, -1.0), ranked, _gaps(series.x, a, np.where(inside, k, a)), strict=True):
-        beyond = gap > 0
-        ranks_tail = how.tail(side(scores, a, k), side(scores, k, b), prior=prior)
-        one_sided = np.where(beyond | by_value, how.tail(*sides, sign, prior=prior), ranks_tail)
+    gaps = _gaps(series.x, a, np.where(inside, k, a))
+    apart = gaps[0] > 0, gaps[1] > 0
+    number = np.broadcast_to(np.arange(len(fits))[:, np.newaxis], fits.shape)
+    of_values = some_tails(how.tail, sides, fits & (apart[0] | apart[1] | by_value), how.prior, number)
+    for beyond, scores, gap, own in zip(apart, ranked, gaps, of_values, strict=True):
+        asked = fits & ~(beyond | by_value)
+        of_ranks = some_tails(how.tail, (side(scores, a, k), side(scores, k, b)), asked, how.prior, number)[0]
+        one_sided = np.where(beyond | by_value, own, of_ranks)
         with np.errstate(divide="ignore"):
             each = np.where(fits, np.minimum(2 * np.fmax(one_sided, noise) / weight, 1.0), 1.0)
         if how.doubt:

@@ -92,21 +92,21 @@ def student_t(before: Side, after: Side) -> tuple[Array, Array]:
     return t, np.maximum((m + n) * (1 - rho) / (1 + rho) - 2, 1.0)
 
 
-def plain_tail(before: Side, after: Side, sign: float = 1.0, prior: NoisePrior | None = None) -> Array:
-    """One-sided tail of a step up (``sign`` 1) or down (-1), by the autocorrelation that is estimated as if known."""
+def plain_tail(before: Side, after: Side, prior: NoisePrior | None = None) -> Array:
+    """One-sided tails of a step up and of one down, by the autocorrelation that is estimated as if known."""
     t, df = student_t(before, after)
-    return student_tail(sign * t, df)
+    return _both_ways(t, df)
 
 
-def step_tail(before: Side, after: Side, sign: float = 1.0, prior: NoisePrior | None = None) -> Array:
-    """One-sided tail of a step up (``sign`` 1) or down (-1) between two adjoining levels with autoregressive noise.
+def step_tail(before: Side, after: Side, prior: NoisePrior | None = None) -> Array:
+    """One-sided tails of a step up and of one down between two adjoining levels with autoregressive noise.
 
     Of each law of the noise the tail is Student's, of the difference of the levels by generalised least squares. They
     are weighted by how probable the residuals make each law: the likelihood after levels and variance are integrated
     out, times its ``prior``, whose rows have the shape of the sides but for axes of length 1.
     """
     shape = np.shape(before.square)
-    best, total, tail = np.full(shape, LEAST), np.zeros(shape), np.zeros(shape)
+    best, total, tail = np.full(shape, LEAST), np.zeros(shape), np.zeros((2, *shape))
     if prior is None:
         prior = flat_noise(1)
     free = before.n + after.n - 2.0
@@ -120,10 +120,16 @@ def step_tail(before: Side, after: Side, sign: float = 1.0, prior: NoisePrior | 
             total = total * shrink + weight
             tail *= shrink
             counts = weight > NEGLIGIBLE
-            tail[counts] += weight[counts] * student_tail(sign * t[counts], (free + known)[counts])
+            tail[:, counts] += weight[counts] * _both_ways(t[counts], (free + known)[counts])
             best = higher
     with np.errstate(all="ignore"):
         return np.asarray(tail / total)
+
+
+def _both_ways(t: Array, df: Array) -> Array:
+    """Student's tail of t and of -t."""
+    beyond = student_tail(np.abs(t), df)
+    return np.where(np.stack((t, -t)) >= 0, beyond, 1.0 - beyond)
 
 
 def _laws(before: Side, after: Side, prior: NoisePrior) -> Iterator[tuple[int, Fit]]:
@@ -186,6 +192,15 @@ def noise_tail(before: Side, after: Side, before_error: Array, after_error: Arra
     return normal_tail(z)
 
 
+def some_tails(tail_of: Tail, sides: tuple[Side, Side], asked: Bools, prior: NoisePrior | None, series: Index) -> Array:
+    """Return the tails up and down of some entries of both sides, and 1 of the others; ``series``: that of each."""
+    out = np.ones((2, *np.shape(sides[0].square)))
+    if asked.any():
+        before, after = (Side(*(part[asked] for part in np.broadcast_arrays(*one))) for one in sides)
+        out[:, asked] = tail_of(before, after, prior=None if prior is None else prior.of(series[asked]))
+    return out
+
+
 def without_each(
     series: Series,
     split: Index,
@@ -201,13 +216,14 @@ def without_each(
     with np.errstate(all="ignore"):
         low, high = (np.nan_to_num(normal_quantiles((rank + up) / n), posinf=0.0, neginf=0.0) for up in (1.0, 0.0))
     codes, error = codes_of(series), series.error**2
-    of_value = None if prior is None else prior.of(codes)
-    ranked = tail_of(*_leave_one_out_sides(_Scored(series, rank, low, high), split), prior=of_value)
     sides = _leave_one_out_sides(_Scored(series, rank, series.x, series.x), split)
     by_value = _is_separated(series, rank, split)
-    if of_value is not None:
-        by_value = by_value | of_value.by_value
-    tail = np.where(by_value, tail_of(*sides, prior=of_value), ranked)
+    if prior is not None:
+        by_value = by_value | prior.by_value[codes]
+    tail = some_tails(tail_of, sides, by_value, prior, codes)[0]
+    if not by_value.all():
+        of_ranks = _leave_one_out_sides(_Scored(series, rank, low, high), split)
+        tail = np.where(by_value, tail, some_tails(tail_of, of_ranks, ~by_value, prior, codes)[0])
     later = np.arange(error.size) >= split[codes]
     errors = (np.bincount(codes, error * own, split.size)[codes] - error * own for own in (~later, later))
     n, mean = (np.where(later, after, before) for before, after in zip(*(side[:2] for side in sides), strict=True))

@@ -10,6 +10,7 @@ from profsvc import specs
 from profsvc.analysis.changes.events import KERNEL, SHIFT
 from profsvc.analysis.changes.nightly import OPEN_STATES, NightlyFindings
 from profsvc.analysis.changes.renames import KernelNames, Rename
+from profsvc.analysis.changes.series import with_texts
 from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE
 from profsvc.pipeline.nightly.kernels import LAUNCHED
 from profsvc.pipeline.nightly.period import ReportPeriod
@@ -66,8 +67,9 @@ def document(
     numbers: Sequence[int | None],
 ) -> Row:
     """Return the document of a report; ``numbers`` are those of its findings, which come the worst first."""
-    builds = dict(zip(looked.points["run_id"], looked.points["build"], strict=True)) if len(looked.points) else {}
-    names = dict(zip(looked.points["run_id"], looked.points["run"], strict=True)) if len(looked.points) else {}
+    runs = with_texts(looked.points.drop_duplicates("run_id")) if len(looked.points) else looked.points
+    columns = (runs[name] if len(runs) else () for name in ("build", "run"))
+    builds, names = (dict(zip(runs["run_id"] if len(runs) else (), column, strict=True)) for column in columns)
     found = [
         _finding_details(row | {"finding_id": number}, builds, names, looked)
         for row, number in zip(verdict.found, numbers, strict=True)
@@ -296,7 +298,7 @@ def _known_finding(row: Row, names: Mapping[int, Any], seen: Mapping[int, str]) 
 
 def history(points: pd.DataFrame, series: str, most: int = MAX_POINTS) -> list[Row]:
     """Return the newest points of a series, in order."""
-    own = points[points["series"] == series].tail(most)
+    own = with_texts(points[points["series"] == series].tail(most))
     return [{name: row[name] for name in POINT_COLUMNS} for row in own.to_dict("records")]
 
 

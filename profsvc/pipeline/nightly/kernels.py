@@ -8,6 +8,7 @@ import pandas as pd
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import differences
 from profsvc.analysis.changes.renames import HISTORY
+from profsvc.analysis.changes.series import with_texts
 from profsvc.pipeline.nightly.renames import MIN_NIGHTS, Renames
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
     own = points.loc[timed, [*NAMES, "kernel", "sensor", "at", "value"]]
     fresh, pairs = set(tonight), list[tuple[Row, Row, str]]()
     for _, group in own.groupby(["project", "device", "branch", "sensor"], dropna=False, sort=True):
-        new = group[group["run_id"].isin(list(fresh))]
+        new = with_texts(group[group["run_id"].isin(list(fresh))])
         old = group[~group["run_id"].isin(list(fresh))]
         if new.empty:
             continue
@@ -52,7 +53,7 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
 
 def _newest_of_kernels(side: pd.DataFrame) -> dict[str, Row]:
     """Return the newest point of each kernel; those of a kernel are in the order of their runs."""
-    newest = side[["kernel", *NAMES, "value"]].drop_duplicates("kernel", keep="last")
+    newest = with_texts(side[["kernel", *NAMES, "value"]].drop_duplicates("kernel", keep="last"))
     return {row["kernel"]: {str(name): value for name, value in row.items()} for row in newest.to_dict("records")}
 
 
@@ -68,7 +69,7 @@ def _come_and_gone(
         why = refused.get(tuple(point[name] for name in (*HISTORY, "kernel")))
         yield _row(APPEARED, point) | ({"because": why} if why else {})
     for kernel in gone:
-        yield _row(VANISHED, lasting[lasting["kernel"] == kernel].iloc[-1])
+        yield _row(VANISHED, with_texts(lasting[lasting["kernel"] == kernel].tail(1)).iloc[0])
 
 
 def _row(change: str, point: Any) -> Row:

@@ -114,7 +114,10 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     names = kernel_names(renames._replace(found=[*renames.found, *renamed.renames]), points, runs)
     # Names that a person linked or separated since may have moved a finding to another series.
     known = [row | {"series": series_of_finding(row, names)} if renames.concerns(row) else row for row in known]
-    series = to_series(under_newest_names(points, names), runs, _references(known), names)
+    points = under_newest_names(points, names)
+    del shown  # a year of many kernels is large
+    series = to_series(points, runs, _references(known), names)
+    del points
     fresh = series_of_tonight(series, tonight["run_id"].tolist()) if len(series) else series
     kernels = kernel_changes(engine, series, tonight["run_id"].tolist(), renamed)
     known = [names.under_newest(row) for row in known]

@@ -169,32 +169,48 @@ def series_of_runs(
     return found
 
 
+class _Codes(dict[str | None, int]):
+    """Texts as numbers in the order in which they come; None is -1."""
+
+    def __init__(self) -> None:
+        super().__init__({None: -1})
+
+    def __missing__(self, text: str) -> int:
+        self[text] = code = len(self) - 1
+        return code
+
+
 class _Columns:
-    """Rows as columns, some rows at a time: equal texts are one object, as each kernel is in every run."""
+    """Rows as columns, some rows at a time: texts as numbers of equal ones, as each kernel is in every run."""
 
     def __init__(self, names: list[str]) -> None:
         self.parts: dict[str, list[np.ndarray]] = {name: [] for name in names}
-        self.same: dict[Any, Any] = {}
+        self.codes: dict[str, _Codes] = {}
 
     def add(self, rows: Sequence[Any]) -> None:
         """Add rows."""
-        for parts, cells in zip(self.parts.values(), zip(*rows, strict=True), strict=True):
+        for (name, parts), cells in zip(self.parts.items(), zip(*rows, strict=True), strict=True):
             first = next((cell for cell in cells if cell is not None), None)
             if isinstance(first, str):
-                parts.append(np.array([*map(self.same.setdefault, cells, cells)], dtype=object))
+                codes = self.codes.setdefault(name, _Codes())
+                parts.append(np.array([*map(codes.__getitem__, cells)], dtype=np.int32))
             else:
                 parts.append(pd.Series(cells, dtype=object if first is None else None).to_numpy())
 
     def frame(self) -> pd.DataFrame:
         """Return the rows; a column without a value in some of them has NaN there if the others are numbers."""
-        return pd.DataFrame({name: _joined(parts) for name, parts in self.parts.items()})
+        return pd.DataFrame({name: self._joined(name) for name in [*self.parts]}, copy=False)
 
-
-def _joined(parts: Sequence[np.ndarray]) -> "pd.Series[Any]":
-    if any(part.dtype != object for part in parts):
-        parts = [part.astype(np.float64) if part.dtype == object else part for part in parts]
-    joined = np.concatenate(parts) if parts else np.empty(0, dtype=object)
-    return pd.Series(joined, dtype=joined.dtype)
+    def _joined(self, name: str) -> "pd.Series[Any]":
+        parts = self.parts.pop(name)
+        if name in self.codes:
+            codes = [np.full(part.size, -1) if part.dtype == object else part for part in parts]
+            texts = pd.Index([*self.codes.pop(name)][1:], dtype=object)
+            return pd.Series(pd.Categorical.from_codes(np.concatenate(codes), texts))
+        if any(part.dtype != object for part in parts):
+            parts = [part.astype(np.float64) if part.dtype == object else part for part in parts]
+        joined = np.concatenate(parts) if parts else np.empty(0, dtype=object)
+        return pd.Series(joined, dtype=joined.dtype)
 
 
 def uploads_between(engine: Engine, project: str, since: int, until: str) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from profsvc import store
-from profsvc.analysis.changes.series import COMPUTED, of_older_analysis, run_points
+from profsvc.analysis.changes.series import COMPUTED, of_older_analysis, run_points, to_series, with_texts
 
 RUNS = pd.DataFrame(
     [(1, "9", None), (2, "10", None), (3, None, None), (4, "10", None), (5, "9", "feature"), (6, None, "feature")],
@@ -41,6 +41,23 @@ def test_only_what_an_analysis_computes_is_left_out(quantity: str, *, computed: 
     assert (
         sorted(points.loc[points["quantity"] == quantity, "run_id"]) == [2, 3, 4, 5, 6] if computed else [*range(1, 7)]
     )
+
+
+def test_texts_are_numbers_until_they_are_asked_for() -> None:
+    """Of many kernels there is no room for texts of each run, nor for what no run has."""
+    runs = RUNS.assign(at="2026-01-01T02:00:00Z", run="nightly", build=[None, "a", "a", None, None, "b"])
+    runs["device"] = ["d", "d", None, "e", None, "e"]
+    one = figures()
+    one["durations"] = one["durations"].astype(dict.fromkeys(("kernel", "kernel_short", "format"), "category"))
+    whole, coded = (to_series(run_points(runs, own), runs, {}) for own in (figures(), one))
+    pd.testing.assert_frame_equal(with_texts(whole), with_texts(coded))
+    assert [name for name in coded if coded[name].dtype == object] == ["at"]
+    assert coded["low"].to_numpy().strides == (0,)
+    texts = with_texts(coded)
+    timed = texts[texts["quantity"] == "duration"].sort_values("run_id")
+    assert timed["device"].tolist() == ["d", "d", None, "e", None, "e"]
+    assert timed["build"].tolist() == [None, "a", "a", None, None, "b"]
+    assert (timed["sensor"] == "ncu").all()
 
 
 def test_every_computed_figure_is_read() -> None:

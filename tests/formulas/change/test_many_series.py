@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from profsvc.formulas.change import surest_step
 from profsvc.formulas.change.histories import all_steps
 from profsvc.formulas.change.nightly_test import newest_value, nightly_verdict, noise_floor
-from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
 from tests.benchmarks import change as simulated
 
 OF_SERIES = (newest_step, newest_value, nightly_verdict, all_steps)
@@ -115,3 +116,21 @@ def test_all_steps_of_a_history(rng: np.random.Generator) -> None:
     assert 110 <= found.at.size <= 155  # a short stretch between a step and its return may pass unseen
     assert np.median(np.abs(found.after - found.before)) == pytest.approx(5.5, abs=1.0)
     assert np.unique(all_steps(*simulated.flat(simulated.white(rng, 200, 100))).group).size <= 8
+
+
+@pytest.mark.parametrize("values", [1, 41, 100])
+def test_series_are_tested_some_at_a_time(
+    values: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Short, empty and long ones, with what siblings say and several fresh values, in blocks of one to three series."""
+    x = simulated.stepped(simulated.white(rng, 30, 40), 6, 3.0)
+    x[::3, :30] = np.nan
+    x[5] = np.nan
+    value, group = simulated.flat(x)
+    prior = noise_prior(value, group, np.zeros(30, dtype=np.int64))
+    fresh = np.arange(30) % 4 + 1
+    whole = newest_step(value, group, None, prior, fresh=fresh)
+    monkeypatch.setattr(surest_step, "MAX_VALUES_AT_ONCE", values)
+    for name, one, other in zip(whole._fields, newest_step(value, group, None, prior, fresh=fresh), whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, err_msg=name)
+    assert (whole.p <= ALPHA).sum() > 5
