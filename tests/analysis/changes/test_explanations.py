@@ -272,7 +272,7 @@ def test_a_first_look_at_a_backlog_finds_a_step_of_weeks_ago(rng):
     assert found["false"] <= 1
 
 
-@pytest.mark.parametrize(("seed", "series"), [(0, "s000053"), (2, "s000032"), (12, "s000192"), (15, "s000043")])
+@pytest.mark.parametrize(("seed", "series"), [(0, "s000053"), (2, "s000032"), (12, "s000192")])
 def test_series_on_three_levels_have_no_finding(seed, series):
     """A level left for the first time in 50 nights, alone or on stairs, and means of several levels are no steps."""
     verdict = look(three_states(np.random.default_rng(seed), 200, 55))
