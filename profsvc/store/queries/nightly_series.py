@@ -170,7 +170,7 @@ def series_of_runs(
 
 
 class _Codes(dict[str | None, int]):
-    """Texts as numbers in the order in which they come; None is -1."""
+    """Texts as numbers in the order in which they come; a missing one is -1."""
 
     def __init__(self) -> None:
         super().__init__({None: -1})
