@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.errors import ServiceError, UsageError
 from profsvc.store.connection.transactions import reading
+from profsvc.store.sandbox import postgres as sandbox
 from profsvc.store.sandbox.reader_role import create_reader, excess_privileges
 from tests.postgres import Server
 from tests.store.conftest import COUNTERS, only_on
@@ -90,14 +91,16 @@ def test_a_reader_reads_the_views_and_nothing_else(
 
 @ON_POSTGRES
 def test_the_owner_can_hold_the_temporary_files_of_queries_that_it_answers(
-    as_superuser: Engine, engine: Engine, reader: str
+    as_superuser: Engine, engine: Engine, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_reader(as_superuser, reader)
     may = "SELECT has_parameter_privilege('temp_file_limit', 'SET')"
     with engine.connect() as connection:
         assert connection.exec_driver_sql(may).scalar() is True
-    # Two columns of 400 MB are sorted, which go to the disk.
-    wide = "SELECT i, md5(i::text) || md5(i::text) AS x FROM generate_series(1, (SELECT 6000000 OFFSET 0)) i ORDER BY x"
+    assert sandbox.MAX_TEMP_FILES == "256MB"
+    monkeypatch.setattr(sandbox, "MAX_TEMP_FILES", "8MB")
+    # Two columns of 40 MB are sorted, which go to the disk.
+    wide = "SELECT i, md5(i::text) || md5(i::text) AS x FROM generate_series(1, (SELECT 600000 OFFSET 0)) i ORDER BY x"
     with pytest.raises(UsageError, match="more temporary disk space than allowed"):
         store.query(engine, wide, max_rows=1, seconds=60)
 
