@@ -137,3 +137,14 @@ def test_the_causes_of_a_change_add_up_to_it(demo):
     assert len(row["causes"]) > 2
     assert "of this, " in comparison.comparison(view)
     assert "why mean times changed" in comparison.comparison(view)
+
+
+def test_another_number_of_launches_is_told_with_the_total_times(tmp_path):
+    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    for name, calls in (("old", 4), ("new", 8)):
+        kernels = {"saxpy(int)": (calls, 5.0), "gemm(int)": (2, 3.0)}
+        pipeline.ingest(engine, io.BytesIO(summary(kernels)), f"{name}.csv", store.RunInfo(name=name))
+    told = comparison(side_by_side.compare(engine, "old", "new"))
+    assert "changed number of launches\n  saxpy: 4 -> 8, in all 20 -> 40 us\n" in told
+    assert "changed number" not in comparison(side_by_side.compare(engine, "old", "old"))
+    engine.dispose()

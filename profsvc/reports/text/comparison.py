@@ -39,6 +39,7 @@ def comparison(view: Mapping[str, Any], width: int | None = None) -> str:
         lines += [NOT_ALL] if any(row["predicted_flags"] for row in view["kernels"]) else []
     elif view["only_before"] or view["only_after"] or not view["power"]:
         lines += ["", "the runs have no kernel in common; name renamed kernels with --map OLD=NEW"]
+    lines += _changed_launches(view["kernels"])
     lines += _causes(view["kernels"])
     moved = [row for row in view["criteria"] if abs(row["change"]) >= MIN_CRITERION_CHANGE]
     lines += ["", "changed criteria (1.0: nothing to gain)"] if moved else []
@@ -79,6 +80,19 @@ def large_parts(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _lower(title: str) -> str:
     return title[:1].lower() + title[1:] if title[1:2].islower() else title
+
+
+def _changed_launches(kernels: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the kernels with another number of launches, whose total times the means do not tell."""
+    changed = [
+        f"  {middle(str(row['kernel_after']), 40)}: {row['launches_before']} -> {row['launches_after']}, in all "
+        f"{row['total_before_us']:.4g} -> {row['total_after_us']:.4g} us"
+        for row in kernels
+        if None not in (row["total_before_us"], row["total_after_us"])
+        and row["launches_before"] != row["launches_after"]
+    ]
+    more = [f"  and {len(changed) - MAX_LISTED} more: -o json"] if len(changed) > MAX_LISTED else []
+    return ["", "changed number of launches", *changed[:MAX_LISTED], *more] if changed else []
 
 
 def _causes(kernels: Sequence[Mapping[str, Any]]) -> list[str]:
