@@ -144,7 +144,7 @@ def test_another_number_of_launches_is_told_with_the_total_times(tmp_path):
     for name, calls in (("old", 4), ("new", 8)):
         kernels = {"saxpy(int)": (calls, 5.0), "gemm(int)": (2, 3.0)}
         pipeline.ingest(engine, io.BytesIO(summary(kernels)), f"{name}.csv", store.RunInfo(name=name))
-    told = comparison(side_by_side.compare(engine, "old", "new"))
+    told = comparison.comparison(side_by_side.compare(engine, "old", "new"))
     assert "changed number of launches\n  saxpy: 4 -> 8, in all 20 -> 40 us\n" in told
-    assert "changed number" not in comparison(side_by_side.compare(engine, "old", "old"))
+    assert "changed number" not in comparison.comparison(side_by_side.compare(engine, "old", "old"))
     engine.dispose()
