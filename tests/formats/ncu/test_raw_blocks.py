@@ -166,7 +166,7 @@ def test_damaged_files_give_the_same_both_ways():
     rng = random.Random(4)
     pool = [page(*(row(number, f"{number},{number + 100}", number / 8, "0,1") for number in range(12)))]
     pool += [open_stream(path).read()[:3_000] for path in READER.files]
-    for _ in range(60):
+    for _ in range(100):
         data = damaged(rng, rng.choice(pool), pool)
         if b"\0" not in data[:4]:
             agree(data)
