@@ -121,7 +121,7 @@ NOT_LEADING = {
     "fifth": {"four_bits", "globe", "planes", "scores"},
     "sixth": {"antennas", "bodies_near", "digit_places", "eight_bit_tiles", "names", "volatilities"},
     "seventh": {"embossed", "emitted_fragments", "energies_by_kind", "farthest_3", "wall_cells"},
-    "eighth": {"packets", "rumours_2", "spoken"},
+    "eighth": {"packets", "spoken"},
     "ninth": {"car_parks", "rowers"},
     "tenth": {"auroras_2", "minhash"},
     "twelfth": {"field_bias", "quadruped_legs"},

@@ -7,6 +7,7 @@ waited for, instructions to the line that called them, and the saving of each ca
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from profsvc.analysis.source_code.registers import Operands, jumps, operands, producers
@@ -32,6 +33,7 @@ TOOLKIT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 NARROW = ("8", "16")
+WARP = 32  # lanes
 Row = Mapping[str, Any]
 
 
@@ -116,10 +118,30 @@ class _Code:
             "memory_waits": self.waits[LONG],
             "tile_waits": self.tile,
             "barrier_waits": self.barrier,
+            "lanes_off": self._lanes_off(),
         }
         if kind == "result_waits":
             return [short + _stalled(row, *FIXED) for short, row in zip(self.waits[SHORT], self.rows, strict=True)]
         return of_instruction[kind] if kind in of_instruction else [_count(row, kind) for row in self.rows]
+
+    def _lanes_off(self) -> list[float]:
+        """Return the lanes that are off in each instruction, at the branches behind which they went another way."""
+        executed = [row["instructions"] or 0 for row in self.rows]
+        lanes = [(row["thread_instructions"] or 0) / (row["instructions"] or 1) for row in self.rows]
+        on, out = [float(WARP)] * len(self.rows), [0.0] * len(self.rows)
+        regions = []
+        for name, place, target in self.jumps:
+            if name == "BRA" and self.code[place].read and executed[place]:
+                first, stop = (place + 1, target) if target > place else (target, place + 1)
+                if first < stop:
+                    regions.append((stop - first, place, range(first, stop)))
+        for _, branch, inside in sorted(regions, key=itemgetter(0), reverse=True):
+            level = max(lanes[inside.start : inside.stop])
+            for place in inside if level < WARP else ():
+                out[branch] += executed[place] * max(on[place] - level, 0.0)
+                on[place] = min(on[place], level)
+        left = zip(out, executed, on, lanes, strict=True)
+        return [own + times * max(before - now, 0.0) for own, times, before, now in left]
 
     def lines(self) -> list[dict[Line, float]]:
         """Return the lines of each instruction, with its part of each: of subroutines the lines that call them."""
@@ -174,7 +196,6 @@ def _count(row: Row, kind: str) -> float:
         "excess_sectors": (row["l2_sectors"] or 0) - (row["ideal_l2_sectors"] or 0),
         "excess_wavefronts": (row["shared_wavefronts"] or 0) - (row["ideal_shared_wavefronts"] or 0),
         "narrow": instructions * (row["access_size"] in NARROW),
-        "lanes_off": 32 * instructions - threads,
         "predicated_off": threads - on,
         "alone": (row["samples"] or 0) * (instructions > 0 and threads == instructions),
         "no_instruction": _stalled(row, NO_INSTRUCTION),

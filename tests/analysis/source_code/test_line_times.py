@@ -46,6 +46,24 @@ def test_a_saving_is_of_the_instructions_that_its_cause_lies_on() -> None:
     assert line_times(code, [{"cause": "uncoalesced_loads", "saving_fraction": 0.8}])["a.cu", 1] == pytest.approx(0.01)
 
 
+def test_lanes_that_are_off_count_for_the_branch_behind_which_they_went_another_way() -> None:
+    code = [
+        row(0, 1, "ISETP.NE.AND P0, PT, R2, RZ, PT", thread_instructions=320, Wait=1),
+        row(1, 2, "@P0 BRA 0x140", thread_instructions=320),
+        row(2, 3, "FADD R4, R4, R5", thread_instructions=80, Wait=49),
+        row(3, 3, "@P1 BRA 0x120", thread_instructions=80),
+        row(4, 4, "EXIT", thread_instructions=320),
+    ]
+    diverges = [{"cause": "thread_divergence", "saving_fraction": 0.8}]
+    assert line_times(code, diverges)["a.cu", 2] == pytest.approx(0.8)
+    # A loop that lanes leave at different times counts for its own branch.
+    loop = [code[0], row(1, 2, "NOP", thread_instructions=320), *code[2:]]
+    assert line_times(loop, diverges)["a.cu", 3] == pytest.approx(0.8 + 0.2 * 0.98)
+    # Where nobody knows the branch, it is the instruction.
+    apart = [row(0, 1, "FADD R4, R4, R5", thread_instructions=160, Wait=1), row(1, 2, "EXIT", thread_instructions=320)]
+    assert line_times(apart, diverges)["a.cu", 1] == pytest.approx(1.0)
+
+
 def test_the_toolkit_counts_for_the_line_that_wrote_its_operands_and_a_subroutine_for_its_calls() -> None:
     atomic = [
         row(0, 7, "IMAD.WIDE R2, R3, 0x4, R4", Wait=1),
