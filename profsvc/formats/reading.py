@@ -54,7 +54,8 @@ from profsvc.formats.nvprof import csv_export as nvprof_csv
 from profsvc.formats.nvprof import text_export as nvprof_text
 from profsvc.formats.parsing.head import Head
 from profsvc.formats.parsing.line_account import LineCompletion
-from profsvc.formats.parsing.stream import LineNotes, line_notes, open_stream, peek
+from profsvc.formats.parsing.stream import open_stream, peek
+from profsvc.formats.parsing.text import LineNotes, line_notes
 from profsvc.formats.pytorch import trace as pytorch_trace
 from profsvc.formats.rocm import rocpd, rocprof, rocprof_v1_database
 from profsvc.formats.telemetry import (

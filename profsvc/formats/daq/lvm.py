@@ -14,7 +14,7 @@ from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import LOCAL, MAX_NS, SECOND, UTC, Int64s
 from profsvc.formats.timeseries.dates import ELAPSED, AmbiguousDateParser, DateOrderEvidence, Stamp, count_to_ns
 from profsvc.formats.timeseries.labels import Channel, channel, channel_from_label, split_label

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.timeseries.dates import AmbiguousDateParser
 from profsvc.formats.timeseries.labels import channel
 from profsvc.formats.timeseries.meter_log import MeterReader, Reading

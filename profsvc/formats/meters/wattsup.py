@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from profsvc.formats.parsing.head import head_text
 from profsvc.formats.parsing.line_reader import read_lines
-from profsvc.formats.parsing.stream import Text, replace_nuls
+from profsvc.formats.parsing.text import Text, replace_nuls
 from profsvc.formats.timeseries.dates import AmbiguousDateParser
 from profsvc.formats.timeseries.labels import Channel
 from profsvc.formats.timeseries.meter_log import MeterReader, Reading

@@ -8,7 +8,7 @@ from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.line_reader import LineReader
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record, split_cells
-from profsvc.formats.parsing.stream import ends_inside
+from profsvc.formats.parsing.text import ends_inside
 
 
 def cells_of(line: str) -> list[str]:

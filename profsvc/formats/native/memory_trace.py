@@ -36,7 +36,8 @@ from profsvc.formats.native.memory_references import (
 )
 from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS
-from profsvc.formats.parsing.stream import Text, ends_inside, peek
+from profsvc.formats.parsing.stream import peek
+from profsvc.formats.parsing.text import Text, ends_inside
 from profsvc.formulas.memory_hierarchy import Trace
 from profsvc.specs.files.formats import MEMORY_TRACE
 from profsvc.tables import Batch

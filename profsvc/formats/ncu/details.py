@@ -24,7 +24,7 @@ from profsvc.formats.ncu.details_blocks import (
 from profsvc.formats.ncu.details_wide import PageColumns, empty_cells, metric_rows, wide_metrics
 from profsvc.formats.parsing.numbers import Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.tables import Batch, Wide, WideColumns, frame
 from profsvc.tables.on_demand import pd

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from profsvc.formats.parsing.ledger import Ledger, whole_number
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, NumberFormat, Numbers
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.specs import units
 from profsvc.tables import Batch, frame
 from profsvc.tables.on_demand import pd

@@ -16,7 +16,7 @@ from profsvc.formats.ncu.csv_lines import IDENTITY_COLUMNS, Scanner, first_page_
 from profsvc.formats.ncu.raw_blocks import Bounds, ColumnPlan, ParsedRows, parse
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, UNITS, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, Wide, WideColumns
 from profsvc.tables.on_demand import pd
 

@@ -12,7 +12,8 @@ from profsvc.formats import workers
 from profsvc.formats.ncu.report_instructions import read_metrics
 from profsvc.formats.ncu.report_lines import read_lines
 from profsvc.formats.parsing import unpacked_copies
-from profsvc.formats.parsing.stream import Text, stream_of
+from profsvc.formats.parsing.stream import stream_of
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch
 from profsvc.workers.process import Limits, Subject, first_request, open_worker
 

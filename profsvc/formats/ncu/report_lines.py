@@ -14,7 +14,7 @@ from profsvc.formats.ncu.report_instructions import InstructionRows, LineError
 from profsvc.formats.parsing.json_stream import storable_text
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat
 from profsvc.formats.parsing.records import HEADER, ROW, SKIP, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.kernel_names import printed_name
 from profsvc.tables import Batch, frame
 

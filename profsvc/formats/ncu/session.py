@@ -11,7 +11,7 @@ from profsvc.formats.ncu.values import MetricRows, Subject
 from profsvc.formats.parsing.ledger import numbered_lines
 from profsvc.formats.parsing.numbers import NumberFormat, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record, split_cells
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch
 
 NAME = "ncu-session"

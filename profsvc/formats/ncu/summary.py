@@ -10,7 +10,7 @@ from profsvc.formats.ncu.values import MetricRows, Subject
 from profsvc.formats.parsing.ledger import whole_number
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch
 
 NAME = "ncu-summary"

@@ -17,7 +17,7 @@ from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.parsing.ledger import numbered_lines, whole_number
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, SKIP, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch
 from profsvc.tables.on_demand import pd
 

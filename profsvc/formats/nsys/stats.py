@@ -14,7 +14,7 @@ from profsvc.formats.parsing.embedded_tables import Scanner, header_in
 from profsvc.formats.parsing.head import header_lines
 from profsvc.formats.parsing.numbers import Evidence
 from profsvc.formats.parsing.records import SKIP, Record, split_cells
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, ColumnTable, Table, Wide
 
 NAME = "nsys-stats"

@@ -14,7 +14,7 @@ from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.parsing.json_stream import Json, TruncatedJsonError, storable_text
 from profsvc.formats.parsing.numbers import NumberFormat
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch
 
 NAME = "nsys-json"

@@ -11,7 +11,7 @@ from profsvc.formats.nsys.layouts import Layout, layout_of, report_named_by, uns
 from profsvc.formats.nsys.report_rows import Records, ReportReader, number_format_of
 from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
-from profsvc.formats.parsing.stream import Text, ends_inside
+from profsvc.formats.parsing.text import Text, ends_inside
 from profsvc.tables import Batch
 
 NAME = "nsys-text"

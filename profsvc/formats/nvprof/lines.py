@@ -24,7 +24,7 @@ from profsvc.formats.parsing.records import (
     Record,
     split_cells,
 )
-from profsvc.formats.parsing.stream import ends_inside
+from profsvc.formats.parsing.text import ends_inside
 from profsvc.specs import units
 
 TRACE, LAUNCHES, SUMMARY, METRICS, EVENTS, MEMORY = "trace", "launches", "summary", "metrics", "events", "memory"

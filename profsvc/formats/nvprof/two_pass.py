@@ -19,7 +19,7 @@ from profsvc.formats.nvprof.tables import INTEGER_COLUMNS, TEXT_COLUMNS, TOOL, N
 from profsvc.formats.nvprof.values import REPLAY_WARNING, MemcpyUnits, Values, split_unit
 from profsvc.formats.parsing.numbers import DOT_MARKS_DECIMALS, Evidence, NumberFormat
 from profsvc.formats.parsing.records import REJECT, ROW, SKIP, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, ColumnTable, Table
 
 BATCH_ROWS = 10_000

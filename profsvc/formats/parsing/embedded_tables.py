@@ -28,7 +28,7 @@ from profsvc.formats.parsing.records import (
     Record,
     split_cells,
 )
-from profsvc.formats.parsing.stream import ends_inside
+from profsvc.formats.parsing.text import ends_inside
 from profsvc.formats.parsing.timestamps import Flags, Int64s
 from profsvc.formats.parsing.trailing_cells import TrailingCells, named_width
 from profsvc.tables import Batch, frame

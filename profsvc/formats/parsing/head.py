@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 
-from profsvc.formats.parsing.stream import marked_encoding
+from profsvc.formats.parsing.text import marked_encoding
 
 # A row begins with a number or a time, with or without quotes.
 _ROW = re.compile(r'[ \t]*"?[-+]?[0-9][-+0-9.:/T ]*"?[ \t]*[,;\t]')

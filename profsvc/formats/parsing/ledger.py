@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, SKIP, UNITS, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, ColumnTable, Table, Wide, as_frames
 
 MAX_BATCH_REJECTS = 1000

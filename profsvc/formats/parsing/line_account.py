@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from profsvc.errors import counted
-from profsvc.formats.parsing.stream import LineNotes
+from profsvc.formats.parsing.text import LineNotes
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.tables import Batch, Wide, frame
 from profsvc.tables.on_demand import pd

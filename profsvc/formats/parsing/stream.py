@@ -1,70 +1,21 @@
-"""Bytes to lines: decompression, encodings and physical lines.
+"""Streams of bytes: `open_stream` decompresses .gz and .zst, and `peek` returns the head without consuming it."""
 
-Every reader uses these steps: `open_stream` decompresses .gz and .zst, `peek` returns the head without consuming it,
-and `Text` decodes a stream, whose lines a reader may read several times.
-A physical line ends with a line feed; a last line without one counts as a line.
-"""
-
-import codecs
 import gzip
 import io
-import threading
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, BinaryIO, cast
-from weakref import WeakKeyDictionary
+from typing import BinaryIO, cast
 
 import zstandard
 
 from profsvc.errors import InputError, TooLargeError
-from profsvc.formats.parsing import unpacked_copies
 
 CHUNK_BYTES = 1 << 20
-# Small enough for the caches of the processor, and at least the buffer of a stream, to avoid another copy.
-ENCODING_SAMPLE_BYTES = 1 << 18
-MAX_LINE_CHARS = 16 << 20
 # A few bytes of zstd can contain 128 KiB of zeros: small pieces of input limit the output of one step.
 ZSTD_CHUNK_BYTES = 4 << 10
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-# UTF-16 without a byte order mark is recognized by its first bytes: every second one is NUL, the others are not.
-UTF16_SAMPLE_BYTES, MIN_UTF16_CHARS = 64, 8
-MAX_NUL_TEXT_CHARS = 200
-
-
-@dataclass
-class LineNotes:
-    """Lines of a stream with NUL bytes, and a last line without a line end.
-
-    Readers do not see lines with NUL bytes, which a power cut may leave in a log; ``nul_lines`` has their numbers and
-    ``nul_texts`` their text without the NUL bytes. ``unended`` is the text of a last line without a line feed.
-    """
-
-    nul_lines: list[int] = field(default_factory=list)
-    nul_texts: list[str] = field(default_factory=list)
-    unended: str = ""
-
-
-_NOTES: "WeakKeyDictionary[BinaryIO, LineNotes]" = WeakKeyDictionary()
-
-
-def line_notes(stream: BinaryIO) -> LineNotes:
-    """Return the notes on the lines of a stream, which all users of the stream share."""
-    return _NOTES.setdefault(stream, LineNotes())
-
-
-def ends_inside(line: str, cell: str) -> bool:
-    """Tell whether the file ends inside a line: it has no line end, and its last required ``cell`` is empty.
-
-    A last line that lacks only its line end is valid; `LineNotes` has it.
-
-    >>> ends_inside("1,2.5", "2.5"), ends_inside("1,", ""), ends_inside("1,\\n", "")
-    (False, True, False)
-    """
-    return not line.endswith(("\n", "\r")) and not cell.strip()
 
 
 class _Chunks(io.RawIOBase):
@@ -95,7 +46,8 @@ def stream_of(chunks: Iterator[bytes]) -> BinaryIO:
     return io.BufferedReader(_Chunks(chunks), CHUNK_BYTES)
 
 
-def _read_chunks(stream: BinaryIO, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+def read_chunks(stream: BinaryIO, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Yield the rest of a stream in pieces of at most ``size`` bytes."""
     while chunk := stream.read(size):
         yield chunk
 
@@ -103,7 +55,7 @@ def _read_chunks(stream: BinaryIO, size: int = CHUNK_BYTES) -> Iterator[bytes]:
 def _file_chunks(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as stream:
-            yield from _read_chunks(stream)
+            yield from read_chunks(stream)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
 
@@ -125,7 +77,7 @@ def _unzstd(stream: BinaryIO) -> Iterator[bytes]:
     frame = zstandard.ZstdDecompressor().decompressobj()
     whole = True
     try:
-        for piece in _read_chunks(stream, ZSTD_CHUNK_BYTES):
+        for piece in read_chunks(stream, ZSTD_CHUNK_BYTES):
             data = piece
             while data:
                 yield frame.decompress(data)
@@ -170,7 +122,7 @@ def peek(stream: BinaryIO, size: int) -> tuple[bytes, BinaryIO]:
 
     def again() -> Iterator[bytes]:
         yield bytes(head)
-        yield from _read_chunks(stream)
+        yield from read_chunks(stream)
 
     return bytes(head), stream_of(again())
 
@@ -186,261 +138,9 @@ def open_stream(source: str | Path | BinaryIO, limit: int | None = None) -> Bina
     magic, stream = peek(source, 4)
     if not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC and (limit is None or _has_at_most(stream, limit)):
         return stream  # unchanged: a seekable stream need not be copied
-    chunks = _read_chunks(stream)
+    chunks = read_chunks(stream)
     if magic.startswith(GZIP_MAGIC):
         chunks = _gunzip(stream)
     elif magic == ZSTD_MAGIC:
         chunks = _unzstd(stream)
     return stream_of(chunks if limit is None else _limited(chunks, limit))
-
-
-def replace_nuls(stream: BinaryIO) -> tuple[BinaryIO, Callable[[], int]]:
-    """Return a stream with spaces instead of NUL bytes, which serial ports insert, and a function that counts them.
-
-    A UTF-16 stream is returned unchanged.
-    """
-    count, notes = 0, line_notes(stream)
-    head, stream = peek(stream, UTF16_SAMPLE_BYTES)
-    if marked_encoding(head):
-        return stream, lambda: 0
-
-    def without_nuls() -> Iterator[bytes]:
-        nonlocal count
-        for chunk in _read_chunks(stream):
-            count += chunk.count(b"\0")
-            yield chunk.replace(b"\0", b" ")
-
-    whole = stream_of(without_nuls())
-    _NOTES[whole] = notes
-    return whole, lambda: count
-
-
-def marked_encoding(head: bytes) -> str | None:
-    """Return the encoding of a byte order mark; UTF-16 without one is recognized by its NUL bytes.
-
-    >>> [marked_encoding(head) for head in ("Zeit".encode("utf-16"), "Zeit;P (W)".encode("utf-16-le"), b"Zeit")]
-    ['utf-16', 'utf-16-le', None]
-    """
-    if name := next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), None):
-        return name
-    even, odd = head[:UTF16_SAMPLE_BYTES:2], head[1:UTF16_SAMPLE_BYTES:2]
-    if len(odd) < MIN_UTF16_CHARS or b"\0" not in head[:2]:
-        return None
-    candidates = {"utf-16-le": (even, odd), "utf-16-be": (odd, even)}
-    return next((name for name, (text, nuls) in candidates.items() if not any(nuls) and all(text)), None)
-
-
-class Text:
-    """The decoded lines of a byte stream, which may be read several times in bounded memory.
-
-    A stream that is not seekable is copied into a spooled file first. ``encoding`` is ``utf-8``, ``utf-8-sig`` or
-    ``utf-16`` as detected, else ``latin-1``. A character cut by the end of the file becomes U+FFFD. Lines with a NUL
-    are left out and noted in `line_notes`. A file is refused if most of its lines have one, or if it is not made of
-    lines.
-
-    ASCII is equal in most encodings. So `blocks` are read as long as they are ASCII without NUL, and only then what
-    follows is examined to its end, as all is that is needed before: a long file is mostly read once.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        """Begin at the current position of the stream."""
-        self._encoding, self._notes = "utf-8", line_notes(stream)
-        self._turn = threading.RLock()  # blocks may be read on another thread
-        self._is_examined = False
-        self._spool: IO[bytes] | None = None
-        if stream.seekable():
-            self._file, self._start = cast("IO[bytes]", stream), stream.tell()
-            self._plain = self._start  # all before is ASCII without NUL
-            if self._read_at(self._start, UTF16_SAMPLE_BYTES)[1]:
-                self._examine_rest()
-            return
-        # close() or the end of a with statement removes the file.
-        self._spool = self._file = cast("IO[bytes]", unpacked_copies.spooled_file())
-        self._start = self._plain = 0
-        try:
-            self._examine(unpacked_copies.copy_chunks(stream, self._file))
-        except BaseException:
-            self._spool.close()
-            raise
-
-    def __enter__(self) -> "Text":
-        """Return the text itself."""
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        """Note the NUL bytes of what was not read; remove the spooled copy."""
-        try:
-            if kind is None:
-                self._examine_rest()
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Remove the spooled copy."""
-        if self._spool is not None:
-            self._spool.close()
-
-    @property
-    def encoding(self) -> str:
-        """Return the encoding of the whole text."""
-        self._examine_rest()
-        return self._encoding
-
-    def _examine_rest(self) -> None:
-        """Find the encoding and NUL bytes of what is not known to be ASCII without NUL."""
-        with self._turn:
-            if not self._is_examined:
-                self._file.seek(self._plain)
-                self._examine(_read_chunks(cast("BinaryIO", self._file), ENCODING_SAMPLE_BYTES))
-
-    def _examine(self, chunks: Iterator[bytes]) -> None:
-        """Find the encoding and NUL bytes; most chunks are ASCII, which is equal in most encodings."""
-        decoder, has_nul = None, False
-        for chunk in chunks:
-            if decoder is None:
-                marked = marked_encoding(chunk) if self._plain == self._start else None
-                self._encoding = marked or "utf-8"
-                decoder = codecs.getincrementaldecoder(self._encoding)("replace" if marked else "strict")
-            if not self._encoding.startswith("utf-16") and not decoder.getstate()[0] and chunk.isascii():
-                has_nul = has_nul or b"\0" in chunk
-            else:
-                try:
-                    text = decoder.decode(chunk)
-                except UnicodeDecodeError:
-                    self._encoding = "latin-1"
-                    decoder = codecs.getincrementaldecoder(self._encoding)()
-                    text = decoder.decode(chunk)
-                has_nul = has_nul or "\0" in text
-        self._is_examined = True
-        if has_nul:
-            self._find_nuls()
-
-    def _find_nuls(self) -> None:
-        """Note the lines with a NUL."""
-        lines, numbers, texts = 0, [], []
-        for lines, line in enumerate(self._all_lines(self._start), 1):
-            if "\0" in line:
-                numbers.append(lines)
-                texts.append(line.replace("\0", "").strip()[:MAX_NUL_TEXT_CHARS])
-        self._notes.nul_texts, self._notes.nul_lines = texts, numbers
-        if 2 * len(numbers) > lines:
-            raise self._with_nul()
-
-    def _with_nul(self) -> InputError:
-        return InputError(
-            f"line {self._notes.nul_lines[0]} has a NUL byte, as {len(self._notes.nul_lines)} lines do, so the file is "
-            "not a text export; export it again as text"
-        )
-
-    def pieces(self) -> Iterator[str]:
-        """Yield the text in pieces, for formats that are not made of lines; refuse NUL bytes."""
-        self._examine_rest()
-        if self._notes.nul_lines:
-            raise self._with_nul()
-        yield from self._pieces(self._start)
-
-    def tail(self, size: int) -> str:
-        """Return the end of the text, of about ``size`` bytes."""
-        self._examine_rest()
-        end = self._file.seek(0, io.SEEK_END)
-        place = max(self._start, end - size)
-        self._file.seek(place - (place - self._start) % 2)  # a character of UTF-16 has two bytes
-        return self._file.read(size + 1).decode(self._encoding.removesuffix("-sig"), "replace")
-
-    def _pieces(self, place: int) -> Iterator[str]:
-        self._file.seek(place)
-        decoder = codecs.getincrementaldecoder(self._encoding)("replace")
-        final = False
-        while not final:
-            chunk = self._file.read(CHUNK_BYTES)
-            final = not chunk
-            yield decoder.decode(chunk, final)
-
-    def lines(self) -> Iterator[str]:
-        """Yield every physical line with its line end; only a line feed is a line end."""
-        self._examine_rest()
-        yield from self._lines(self._start)
-
-    def _lines(self, place: int) -> Iterator[str]:
-        if not self._notes.nul_lines:
-            yield from self._all_lines(place)
-            return
-        for line in self._all_lines(place):
-            if "\0" not in line:
-                yield line
-
-    def _all_lines(self, place: int) -> Iterator[str]:
-        rest = ""
-        for text in self._pieces(place):
-            pieces = (rest + text).split("\n")
-            rest = pieces.pop()
-            self._check_length(len(rest))
-            for piece in pieces:
-                yield piece + "\n"
-        if rest:
-            self._end(rest)
-            yield rest
-
-    def _end(self, line: str) -> None:
-        """Note a last line without a line feed."""
-        self._notes.unended = "" if "\0" in line else line
-
-    def blocks(self, size: int, first: int | None = None) -> Iterator[bytes | memoryview]:
-        """Yield blocks of whole lines in UTF-8 of about ``size`` bytes; the last may lack its line end.
-
-        ``first`` is the size of the first block, of which a reader may need only the header.
-        """
-        place, wanted = self._start, first or size
-        while True:
-            piece, is_special = self._read_at(place, wanted)
-            if is_special:
-                self._examine_rest()
-            if self._is_examined and (self._encoding != "utf-8" or self._notes.nul_lines):
-                yield from self._encoded_blocks(place, size)
-                return
-            end = piece.rfind(b"\n") + 1
-            if len(piece) < wanted:
-                self._is_examined = True
-                if end < len(piece):
-                    self._end(piece[end:].decode("utf-8", "replace"))
-                # Views avoid copies of the block.
-                yield from filter(len, (memoryview(piece)[:end], memoryview(piece)[end:]))
-                return
-            if end:
-                yield memoryview(piece)[:end]
-                place, wanted = place + end, size
-            else:
-                self._check_length(len(piece))
-                wanted = min(2 * wanted, MAX_LINE_CHARS + 1)
-
-    def _read_at(self, place: int, size: int) -> tuple[bytes, bool]:
-        """Return bytes at a place before which all are known, and whether the encoding depends on them."""
-        with self._turn:
-            self._file.seek(place)
-            piece = self._file.read(size)
-            if self._is_examined or place + len(piece) <= self._plain:
-                return piece, False
-            if not piece.isascii() or b"\0" in piece:
-                return piece, True
-            self._plain = place + len(piece)
-            return piece, False
-
-    def _encoded_blocks(self, place: int, size: int) -> Iterator[bytes]:
-        block = ""
-        for text in self._lines(place) if self._notes.nul_lines else self._pieces(place):
-            block += text
-            if len(block) >= size and (end := block.rfind("\n") + 1):
-                yield block[:end].encode()
-                block = block[end:]
-            self._check_length(len(block) - size)
-        if block:
-            if not block.endswith("\n"):
-                self._end(block[block.rfind("\n") + 1 :])
-            yield block.encode()
-
-    @staticmethod
-    def _check_length(size: int) -> None:
-        if size > MAX_LINE_CHARS:
-            raise InputError(
-                f"a line is longer than {MAX_LINE_CHARS} characters, which no format allows; check the file"
-            )

@@ -11,7 +11,7 @@ from profsvc.formats.parsing.embedded_tables import LineAccount, Rows
 from profsvc.formats.parsing.head import head_text
 from profsvc.formats.parsing.json_stream import Json, TruncatedJsonError, storable_text
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import MAX_EPOCH_S, MIN_EPOCH_S, SECOND, UTC
 from profsvc.formats.pytorch import malformed_events
 from profsvc.formats.pytorch import xla as kineto_xla

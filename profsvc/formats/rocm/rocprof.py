@@ -8,7 +8,7 @@ from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.embedded_tables import Rows, collect_number_evidence, header_in, records
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.rocm.tables import HEADER_WORDS, ROW_READERS, Layout, Row, parse_header, summary_category
 from profsvc.tables import Batch
 

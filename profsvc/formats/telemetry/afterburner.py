@@ -6,9 +6,9 @@ from typing import BinaryIO
 
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.line_reader import read_lines
-from profsvc.formats.timeseries.columns import Column, si_scale
+from profsvc.formats.timeseries.columns import Column, si_scale, unknown_column
 from profsvc.formats.timeseries.labels import unit_of
-from profsvc.formats.timeseries.sensor_log import LogReader, unknown_column
+from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
 NAME = "afterburner"

@@ -6,10 +6,10 @@ from typing import BinaryIO
 from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.line_reader import read_lines
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import TimestampParser
-from profsvc.formats.timeseries.columns import UNKNOWN, Column, si_scale
-from profsvc.formats.timeseries.sensor_log import LogReader, unknown_column
+from profsvc.formats.timeseries.columns import UNKNOWN, Column, si_scale, unknown_column
+from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
 NAME = "dcgm"

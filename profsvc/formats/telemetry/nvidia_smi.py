@@ -9,12 +9,12 @@ import numpy as np
 from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.line_blocks import SMALL_BLOCK_BYTES, lines_of, parse_ahead, split_point
 from profsvc.formats.parsing.head import head_lines
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import LOCAL, TimestampParser, parse_timestamp
 from profsvc.formats.telemetry.nvidia_smi_properties import column_of, is_property
 from profsvc.formats.telemetry.poll_bursts import Bursts, bursts_of
-from profsvc.formats.timeseries.columns import Column
-from profsvc.formats.timeseries.sensor_log import LogReader, unknown_column
+from profsvc.formats.timeseries.columns import Column, unknown_column
+from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.formats.timeseries.sensor_log_blocks import LogBlock, parse
 from profsvc.tables import Batch
 

@@ -10,11 +10,11 @@ from typing import BinaryIO
 from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.parsing.json_stream import BrokenValueError, CountedLines, Json, TruncatedJsonError, storable_text
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import TimestampParser
 from profsvc.formats.telemetry.dcgm import field_column
-from profsvc.formats.timeseries.columns import Column
-from profsvc.formats.timeseries.sensor_log import LogBatches, LogReader, gpu_number
+from profsvc.formats.timeseries.columns import Column, gpu_number
+from profsvc.formats.timeseries.sensor_log import LogBatches, LogReader
 from profsvc.tables import Batch
 
 NAME = "prometheus"

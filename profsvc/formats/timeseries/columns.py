@@ -218,3 +218,18 @@ class CellParser:
             found = np.nan, AMBIGUOUS_SEPARATORS
         memo[text] = found
         return found
+
+
+def gpu_number(cell: str) -> int | None:
+    """Return the index of a GPU: 3, GPU 3, gpu3 and card3 are 3.
+
+    >>> gpu_number(" GPU 3"), gpu_number("card0"), gpu_number("x")
+    (3, 0, None)
+    """
+    text = cell.strip().lower().removeprefix("gpu").removeprefix("card").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else None
+
+
+def unknown_column(name: str, why: str) -> Column:
+    """Return a column of unknown quantity, whose numbers are stored as printed."""
+    return Column(name, "value", UNKNOWN, UNKNOWN, note=why)

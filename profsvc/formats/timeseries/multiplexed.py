@@ -15,9 +15,9 @@ import numpy as np
 from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.csv_columns import code_combinations
 from profsvc.formats.parsing.timestamps import Int64s
+from profsvc.formats.timeseries.columns import gpu_number
 from profsvc.formats.timeseries.labels import Channel
 from profsvc.formats.timeseries.readings import MAX_CHANNELS
-from profsvc.formats.timeseries.sensor_log import gpu_number
 from profsvc.formats.timeseries.table_blocks import Texts
 
 GPU, NAME = "gpu", "name"

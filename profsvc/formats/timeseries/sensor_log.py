@@ -20,10 +20,10 @@ from profsvc.formats.timeseries.channels import Readings, Sensors
 from profsvc.formats.timeseries.columns import (
     TEXT,
     TRAILING,
-    UNKNOWN,
     CellParser,
     Column,
     Objects,
+    gpu_number,
     parse_number,
     with_unique_names,
 )
@@ -198,7 +198,7 @@ class Log:
                         line = int(group.lines[np.flatnonzero(group.of(cells.codes) == code)[0]])
                         raise BrokenInputError(
                             f"line {line}: GPU {group.key} has the {column.name} {board}, but {known} above; an index "
-                            "does not tell several boards or MIG instances apart; record without index, or one file "
+                            "does not distinguish several boards or MIG instances; record without index, or one file "
                             "for each"
                         )
 
@@ -394,18 +394,3 @@ class LogBatches:
 
 class LogReader(LogBatches, LineReader):
     """Sorts the lines of a sensor log into headers and rows of its `Log`."""
-
-
-def gpu_number(cell: str) -> int | None:
-    """Return the index of a GPU: 3, GPU 3, gpu3 and card3 are 3.
-
-    >>> gpu_number(" GPU 3"), gpu_number("card0"), gpu_number("x")
-    (3, 0, None)
-    """
-    text = cell.strip().lower().removeprefix("gpu").removeprefix("card").strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else None
-
-
-def unknown_column(name: str, why: str) -> Column:
-    """Return a column of unknown quantity, whose numbers are stored as printed."""
-    return Column(name, "value", UNKNOWN, UNKNOWN, note=why)

@@ -10,7 +10,7 @@ from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.numbers import NumberFormat, Numbers
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.timeseries.labels import Channel, channel
 from profsvc.formats.timeseries.multiplexed import RowKeys
 from profsvc.formats.timeseries.readings import Rows, clock_metadata

@@ -16,7 +16,7 @@ from profsvc.formats.columnar.line_blocks import read_numbered
 from profsvc.formats.parsing.head import may_be_header
 from profsvc.formats.parsing.numbers import NOT_NUMBERS
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, UNITS, Record
-from profsvc.formats.parsing.stream import Text, ends_inside
+from profsvc.formats.parsing.text import Text, ends_inside
 from profsvc.formats.parsing.trailing_cells import TrailingCells, named_width
 from profsvc.formats.timeseries.labels import Channel, channel, unit_of
 from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock, parse

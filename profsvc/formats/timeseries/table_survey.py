@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.numbers import Evidence
 from profsvc.formats.parsing.records import REJECT, ROW, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.timeseries.cell_units import CellUnits
 from profsvc.formats.timeseries.dates import DateOrderEvidence
 from profsvc.formats.timeseries.multiplexed import KeyColumnEvidence

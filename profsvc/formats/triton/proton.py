@@ -11,7 +11,7 @@ from profsvc.formats.parsing.embedded_tables import LineAccount, Rows
 from profsvc.formats.parsing.head import head_text
 from profsvc.formats.parsing.json_stream import CountedLines, Json, TruncatedJsonError, storable_text
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, Record
-from profsvc.formats.parsing.stream import Text
+from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch
 
 NAME = "proton"

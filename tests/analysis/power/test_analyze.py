@@ -283,7 +283,7 @@ def test_ranks_that_each_see_one_gpu_are_given_no_power_of_several():
     # A board of another number than that of both shows it too; one board that both are on does not.
     assert loads_of([flat(1, 500.0, 2)], pd.concat(ranks)) == (set(), {"device_ambiguous"})
     assert loads_of([flat(0, 500.0, 1)], pd.concat(ranks))[0] == {1}
-    # One after the other they may be of one GPU; each of its own GPU they are told apart.
+    # One after the other they may be of one GPU; with a device number of its own, each is known.
     later = ranks[1].assign(start_ns=ranks[1]["start_ns"] + 20 * S)
     assert loads_of(both, pd.concat([ranks[0], later]))[0] == {1}
     assert loads_of(both, pd.concat([ranks[0], ranks[1].assign(device_index=1)]))[0] == {1, 2}

@@ -12,7 +12,8 @@ import pytest
 from profsvc import pipeline, store
 from profsvc.errors import NoSpaceError, StoreLostError, TooLargeError
 from profsvc.formats.parsing import unpacked_copies
-from profsvc.formats.parsing.stream import Text, open_stream
+from profsvc.formats.parsing.stream import open_stream
+from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.unpacked_copies import copies_in
 from profsvc.store.ingest import blob_store
 from profsvc.store.ingest.blob_store import BlobStore
