@@ -4,7 +4,7 @@ import dataclasses
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -42,24 +42,30 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _files(paths: Sequence[str]) -> list[str]:
-    """Expand folders to the files in them; - is stdin."""
+def _files(paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Expand folders to what they hold; return the files, and why each of the rest is not read; - is stdin.
+
+    A pipe is read if it is named, but not if it lies in a folder, where perhaps no program writes into it.
+    """
+    from profsvc.pipeline.folder_files import files_in, refusal
+
     files: list[str] = []
+    refused: dict[str, str] = {}
     for text in paths:
         path = Path(text)
         if text != "-" and not path.exists():
             raise NotFoundError(f"no file {text!r}; give an existing file, a folder, or - for stdin")
-        files += sorted(map(str, _inside(path))) if path.is_dir() else [text]
-    if not files:
+        if text == "-" or not path.is_dir():
+            files.append(text)
+            continue
+        for file in files_in(path):
+            if reason := refusal(file):
+                refused[str(file)] = reason
+            else:
+                files.append(str(file))
+    if not files and not refused:
         raise NotFoundError(f"no files in {', '.join(paths)}")
-    return files
-
-
-def _inside(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder and its subfolders, without hidden ones."""
-    for path in folder.rglob("*"):
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            yield path
+    return files, refused
 
 
 def one(text: str, work: "Work") -> "ImportResult | None":
@@ -144,17 +150,20 @@ def upload(
         commit_id=commit or None,
         at=store.parse_measured_at(at) if at and at != OF_FILE else None,
     )
-    files = _files(paths)
+    files, unread = _files(paths)
     if at == OF_FILE and "-" in files:
         raise UsageError("--at file: stdin has no file time; give the time, such as --at 2026-10-24T03:00:00Z")
     how = pipeline.ReadOptions(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
     take = taking(context, how, check)
+    for file, reason in unread.items():
+        print_message(f"{file}: refused: {reason}", kind="error")
     verdicts, refused = store_files(files, take, info, check, dated=at == OF_FILE)
+    refused += len(unread)
     if output:
         print_rows(COLUMNS, [vars(v) for v in verdicts], output)
     if refused and verdicts:
         verb = "was" if refused == 1 else "were"
-        raise PartlyStoredError(f"{refused} of {counted(len(files), 'file')} {verb} refused")
+        raise PartlyStoredError(f"{refused} of {counted(len(files) + len(unread), 'file')} {verb} refused")
     if refused:
         raise InputError("nothing was stored")
 

@@ -1,11 +1,12 @@
 """Which files are one run: each file its own, or all of a folder; a run is named after where its files lie."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.pipeline.folder_files import files_in
 
 FILE, FOLDER = "file", "folder"
 
@@ -31,24 +32,11 @@ def group_files(paths: Sequence[str], by: str = FILE) -> list[FileGroup]:
         path = Path(text)
         if not path.exists():
             raise NotFoundError(f"no file {text!r}; give an existing file or folder")
-        for file in _files_in(path):
+        for file in files_in(path):
             found.setdefault(_run_of(path, file, by), {})[str(file.absolute())] = None
     if not found:
         raise NotFoundError(f"no files in {', '.join(paths)}")
     return [FileGroup(run, tuple(files)) for run, files in found.items()]
-
-
-def _files_in(path: Path) -> Iterator[Path]:
-    """Yield a file, or the files of a folder and its subfolders in the order of their names.
-
-    Links without a file and pipes are among them, so that it is told that they cannot be read.
-    """
-    if not path.is_dir():
-        yield path
-        return
-    for file in sorted(path.rglob("*")):
-        if not file.is_dir() and not any(part.startswith(".") for part in file.relative_to(path).parts):
-            yield file
 
 
 def _run_of(given: Path, file: Path, by: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from profsvc import pipeline, settings, store
 from profsvc.errors import InputError, ProfsvcError, ServiceError
+from profsvc.pipeline.folder_files import refusal
 from profsvc.pipeline.malloc import keep_blocks
 from profsvc.scale.files import FileGroup, readable
 
@@ -69,8 +70,8 @@ class StoreFiles:
     def _store(self, opened: Opened, group: FileGroup, file: str) -> Outcome:
         info = replace(self.info, name=group.run, new_run_id=group.number)
         path = Path(file)
-        if path.exists() and not path.is_file():
-            return Outcome(file, group.run, REFUSED, "it is a pipe or a device, not a file", InputError.exit_code)
+        if reason := refusal(path):
+            return Outcome(file, group.run, REFUSED, reason, InputError.exit_code)
         try:
             with path.open("rb") as stream:
                 if self.dated:

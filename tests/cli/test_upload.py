@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -248,6 +249,40 @@ def test_hidden_files_of_a_folder_are_left_alone(cli, fixtures, store_file, tmp_
     assert result.err.count("stored as upload") == 1
     assert "seen.csv" in result.err
     assert cli("upload", tmp_path / ".hidden.csv").code == 0
+
+
+def test_what_a_folder_holds_and_is_not_read_is_told(cli, fixtures, store_file, tmp_path, monkeypatch):
+    for name in ("locked", "elsewhere"):
+        (tmp_path / "given" / name).mkdir(parents=True)
+    folder = tmp_path / "given"
+    shutil.copy(fixtures / PLAIN, folder / "plain.csv")
+    (folder / "link.csv").symlink_to("nowhere")
+    (folder / "elsewhere" / "circle").symlink_to(folder)
+    (folder / "empty.csv").touch()
+    os.mkfifo(folder / "pipe.csv")
+    listed = os.scandir
+
+    def scandir(place: Path) -> object:
+        if Path(place).name == "locked":
+            raise PermissionError(13, "Permission denied", str(place))
+        return listed(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    result = cli("upload", folder)
+    assert result.code == 7
+    refusals = {
+        "link.csv": "it is a link to 'nowhere', which is not there",
+        "elsewhere/circle": "it is a link to a folder, which is not followed; give that folder itself",
+        "empty.csv": "empty.csv is empty; re-run the export",
+        "pipe.csv": "it is a pipe, a socket or a device, not a file",
+        "locked": "its files cannot be listed; give yourself the right to read and enter this folder",
+    }
+    for name, reason in refusals.items():
+        assert f"{folder / name}: refused: {reason}" in result.err
+    assert result.err.count("refused:") == len(refusals)
+    assert result.err.endswith("Error: 5 of 6 files were refused\n")
+    (folder / "plain.csv").unlink()
+    assert cli("upload", folder).code == 6
 
 
 def test_a_pair_that_is_none_is_refused_in_the_words_of_its_option(cli):
