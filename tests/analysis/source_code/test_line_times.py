@@ -119,3 +119,9 @@ def test_each_flaw_that_lies_on_a_line_has_its_evidence() -> None:
         "grid_too_small", "tail_wave", "sm_imbalance", "warp_imbalance", "partly_filled_warps", "launch_overhead",
     }  # fmt: skip
     assert set(line_evidence()) == {one.name for one in causes().values() if one.kind == "flaw"} - whole_launch
+
+
+def test_products_of_double_precision_are_work_of_tensor_cores() -> None:
+    code = [row(0, 1, "LDS.64 R4, [R2]", Wait=9), row(1, 2, "DFMA R6, R4, R8, R6", thread_instructions_on=320, Wait=1)]
+    unused = {"cause": "tensor_cores_unused", "saving_fraction": 0.5}
+    assert line_times(code, [unused])["a.cu", 2] == pytest.approx(0.5 + 0.5 * 0.1)
