@@ -9,7 +9,7 @@ from profsvc.errors import DomainError
 from profsvc.specs.causes import causes
 from profsvc.specs.table_files import rows_of
 
-FILE, SCOREBOARDS = "line_evidence.csv", "scoreboards.csv"
+FILE, SCOREBOARDS, CALLS = "line_evidence.csv", "scoreboards.csv", "inlined_calls.csv"
 COUNTS = (
     "threads", "excess_sectors", "excess_wavefronts", "narrow", "lanes_off", "predicated_off", "alone",
     "indexed_waits", "memory_waits", "tile_waits", "result_waits", "barrier_waits", "no_instruction",
@@ -48,3 +48,13 @@ def scoreboards() -> Mapping[str, str]:
     """
     rows = rows_of(SCOREBOARDS, ("opcode", "scoreboard"))
     return MappingProxyType({row["opcode"]: row.one_of("scoreboard", (LONG, SHORT)) for row in rows})
+
+
+@cache
+def inlined_calls() -> Mapping[str, str]:
+    """Return the names of the functions that headers of the toolkit define, as an expression, by a part of their path.
+
+    >>> inlined_calls()["sm_80_rt"]
+    '__reduce\\\\w*'
+    """
+    return MappingProxyType({row["header"]: row["call"] for row in rows_of(CALLS, ("header", "call"))})

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
+from profsvc.analysis.source_code.inlined import Line
 from profsvc.analysis.source_code.line_times import line_times
 from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels
@@ -105,7 +106,8 @@ def _lines(engine: "Engine", run_id: int, launch: Row) -> list[Row]:
         line["sass_text"] = line["sass"]  # of an instruction without a source line
         own = of_line.get((line["file"], line["source_line"]), []) if line["kind"] == "line" else []
         line["sass"] = [{name: row[name] for name in ("line_id", *_OWN, *_SHOWN)} for row in own]
-    times = _times(engine, run_id, launch["launch_id"], instructions)
+    texts = {(row["file"], row["source_line"]): row["source_text"] or "" for row in lines if row["kind"] == "line"}
+    times = _times(engine, run_id, launch["launch_id"], instructions, texts)
     for line in lines:
         place = line["file"], line["source_line"]
         line["time_fraction"] = times.get(place, 0.0) if times and line["kind"] == "line" else None
@@ -121,8 +123,8 @@ def _lines(engine: "Engine", run_id: int, launch: Row) -> list[Row]:
 
 
 def _times(
-    engine: "Engine", run_id: int, launch_id: int | None, instructions: Sequence[Row]
-) -> dict[tuple[str | None, int | None], float]:
+    engine: "Engine", run_id: int, launch_id: int | None, instructions: Sequence[Row], texts: Mapping[Line, str]
+) -> dict[Line, float]:
     """Return the share of the time that each line causes, by file and line; empty without machine code of lines."""
     places = {row["address"]: row for row in reversed(instructions) if row["sass"] and not row["repeated"]}
     if all(row["source_line"] is None for row in places.values()):
@@ -130,7 +132,7 @@ def _times(
     rows = sorted(places.values(), key=lambda row: int(row["address"], 16))
     stalls = store.stalls_of_lines(engine, [row["line_id"] for row in rows])
     causes = [] if launch_id is None else store.launch_rows(engine, "v1_causes", run_id, [launch_id])
-    return line_times([row | {"stalls": stalls.get(row["line_id"], {})} for row in rows], causes)
+    return line_times([row | {"stalls": stalls.get(row["line_id"], {})} for row in rows], causes, texts)
 
 
 def _sum(rows: Sequence[Row], launch: Row) -> Row:

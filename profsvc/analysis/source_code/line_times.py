@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from profsvc.analysis.source_code.inlined import Line, Texts, calls_of_header, with_calls
 from profsvc.analysis.source_code.registers import Operands, jumps, operands, producers
 from profsvc.specs.line_evidence import LONG, SHORT, line_evidence, scoreboards
 
-Line = tuple[str | None, int | None]
 SCOREBOARD_STALLS = {"Long Scoreboard": LONG, "Short Scoreboard": SHORT}
 QUEUES = {"LG Throttle": LONG, "Tex Throttle": LONG, "MIO Throttle": SHORT}
 """Stall reasons of instructions that wait for a place in the queue of a unit, by the scoreboard of its results."""
@@ -48,14 +48,18 @@ def is_of_toolkit(file: str) -> bool:
     return bool(TOOLKIT.search(file.replace("\\", "/")))
 
 
-def line_times(instructions: Sequence[Row], causes: Sequence[Row]) -> dict[Line, float]:
+NO_TEXTS: Texts = {}
+
+
+def line_times(instructions: Sequence[Row], causes: Sequence[Row], texts: Texts = NO_TEXTS) -> dict[Line, float]:
     """Return the share of the time that each line causes; they add up to 1. Empty without samples.
 
     ``instructions`` have ``address, sass, file, source_line``, the counts of ``v1_source_lines`` and ``stalls``, the
     samples per stall reason, in the order of their addresses. ``causes`` are rows with ``cause`` and
-    ``saving_fraction``. What no cause with lines saves is divided by samples.
+    ``saving_fraction``. What no cause with lines saves is divided by samples. ``texts`` are those of the lines, by file
+    and line; without them registers alone show who calls a header.
     """
-    code = _Code(instructions)
+    code = _Code(instructions, texts)
     samples = sum(code.time)
     if not samples > 0:
         return {}
@@ -71,14 +75,14 @@ def line_times(instructions: Sequence[Row], causes: Sequence[Row]) -> dict[Line,
     for share, lines in zip(every, code.lines(), strict=True):
         for line, part in lines.items():
             total[line] = total.get(line, 0.0) + share / whole * part
-    return total
+    return with_calls(total, texts)
 
 
 class _Code:
     """Instructions with their samples and counts, and the waits at what is waited for."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows
+    def __init__(self, rows: Sequence[Row], texts: Texts = NO_TEXTS) -> None:
+        self.rows, self.texts = rows, texts
         self.code = [operands(row["sass"]) for row in rows]
         self.jumps = list(jumps([row["sass"] for row in rows], [row["address"] for row in rows]))
         none = [0.0] * len(rows)
@@ -165,9 +169,12 @@ class _Code:
     def _called(self) -> Iterator[Line]:
         """Yield the line of each instruction; of one in a header of the toolkit, that of the user's code before it.
 
-        That is where the registers that it reads were written, or else the instruction before.
+        That is where the registers that it reads were written, or else the instruction before; of the lines that call
+        a function of the header, the nearest to it.
         """
         lines = [(row["file"], row["source_line"]) for row in self.rows]
+        headers = {file for file, _ in lines if file is not None and is_of_toolkit(file)}
+        callers = {file: calls_of_header(file, self.texts) for file in headers}
         own = [line is not None and not is_of_toolkit(file or "") for file, line in lines]
         written: dict[str, int] = {}
         last = None
@@ -179,8 +186,15 @@ class _Code:
                 before = [written[name] for name in code.read if name in written]
                 known = [one for one in before if own[one] and self.code[one].opcode not in ("LDC", "S2R", "ULDC")]
                 found = max(known, default=last)
-                yield lines[place] if found is None else lines[found]
+                yield _nearest(lines[place if found is None else found], callers.get(lines[place][0] or "", ()))
             written |= dict.fromkeys(code.written, place)
+
+
+def _nearest(line: Line, callers: Sequence[Line]) -> Line:
+    """Return the one of some lines that is nearest to a line, after it rather than before; itself if there is none."""
+    numbered = [one for one in callers if one[1] is not None]
+    at = line[1] or 0
+    return min(numbered, key=lambda one: (one[0] != line[0], abs((one[1] or 0) - at), at > (one[1] or 0)), default=line)
 
 
 def _stalled(row: Row, *reasons: str) -> int:
