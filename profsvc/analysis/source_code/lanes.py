@@ -56,6 +56,16 @@ def lane_counts(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[t
     return LaneCounts(off, alone, meeting, samples)
 
 
+def first_lanes_off(rows: Sequence[Row], code: Sequence[Operands]) -> list[float]:
+    """Return how many threads of each instruction were off as only the first lanes of each warp work."""
+    off = [0.0] * len(rows)
+    for lanes, is_same, places in _sections(rows):
+        if lanes > 1 and _is_ordered(rows, code, places[0], is_same):
+            for place in places:
+                off[place] = float((LANES - lanes) * rows[place]["instructions"])
+    return off
+
+
 def _asks_again(rows: Sequence[Row], code: Sequence[Operands], loop: tuple[int, int]) -> bool:
     """Whether a loop does nothing but load what other blocks write, until it has changed."""
     body = range(loop[0], loop[1] + 1)

@@ -11,7 +11,8 @@ from operator import itemgetter
 from typing import Any
 
 from profsvc.analysis.source_code.inlined import Line, Texts, calls_of_header, with_calls
-from profsvc.analysis.source_code.registers import Operands, jumps, operands, producers
+from profsvc.analysis.source_code.lanes import LEAVES, first_lanes_off
+from profsvc.analysis.source_code.registers import GUARD, Operands, jumps, last_write, operands, producers
 from profsvc.specs.line_evidence import LONG, SHORT, line_evidence, scoreboards
 
 SCOREBOARD_STALLS = {"Long Scoreboard": LONG, "Short Scoreboard": SHORT}
@@ -87,12 +88,13 @@ class _Code:
         self.jumps = list(jumps([row["sass"] for row in rows], [row["address"] for row in rows]))
         none = [0.0] * len(rows)
         self.waits, self.tile, self.barrier = {LONG: [*none], SHORT: [*none]}, [*none], [*none]
-        loops = [(target, place) for name, place, target in self.jumps if name == "BRA" and target <= place]
+        branches = ((target, place) for name, place, target in self.jumps if name == "BRA")
+        self.loops = [(first, last) for first, last in branches if first <= last]
         by_board = {one: frozenset(k for k, v in scoreboards().items() if v == one) for one in (LONG, SHORT)}
         for place, row in enumerate(rows):
             for reason, samples in row["stalls"].items():
                 if board := SCOREBOARD_STALLS.get(reason):
-                    found = producers(self.code, loops, place, by_board[board]) or [place]
+                    found = producers(self.code, self.loops, place, by_board[board]) or [place]
                     for one in found:
                         self.waits[board][one] += samples / len(found)
                         if board == LONG and self.code[place].opcode == "STS":
@@ -123,10 +125,25 @@ class _Code:
             "tile_waits": self.tile,
             "barrier_waits": self.barrier,
             "lanes_off": self._lanes_off(),
+            "predicated_off": self._predicated_off(),
         }
         if kind == "result_waits":
             return [short + _stalled(row, *FIXED) for short, row in zip(self.waits[SHORT], self.rows, strict=True)]
         return of_instruction[kind] if kind in of_instruction else [_count(row, kind) for row in self.rows]
+
+    def _predicated_off(self) -> list[float]:
+        """Return the lanes that are off in each instruction by its predicate, or as only the first of a warp work.
+
+        Half of those by a predicate count for the comparison that made it.
+        """
+        off = first_lanes_off(self.rows, self.code)
+        for place, row in enumerate(self.rows):
+            lanes = max((row["thread_instructions"] or 0) - (row["thread_instructions_on"] or 0), 0)
+            if lanes and self.code[place].opcode not in LEAVES and (guard := GUARD.match(row["sass"].strip())):
+                made = last_write(self.code, self.loops, place, guard[1])
+                for one in (place, place if made is None else made):
+                    off[one] += lanes / 2
+        return off
 
     def _lanes_off(self) -> list[float]:
         """Return the lanes that are off in each instruction, at the branches behind which they went another way."""
@@ -210,7 +227,6 @@ def _count(row: Row, kind: str) -> float:
         "excess_sectors": (row["l2_sectors"] or 0) - (row["ideal_l2_sectors"] or 0),
         "excess_wavefronts": (row["shared_wavefronts"] or 0) - (row["ideal_shared_wavefronts"] or 0),
         "narrow": instructions * (row["access_size"] in NARROW),
-        "predicated_off": threads - on,
         "alone": (row["samples"] or 0) * (instructions > 0 and threads == instructions),
         "no_instruction": _stalled(row, NO_INSTRUCTION),
     }

@@ -64,6 +64,24 @@ def test_lanes_that_are_off_count_for_the_branch_behind_which_they_went_another_
     assert line_times(apart, diverges)["a.cu", 1] == pytest.approx(1.0)
 
 
+def test_lanes_off_by_a_predicate_count_for_the_comparison_too_and_first_lanes_where_they_work() -> None:
+    off = [{"cause": "predicated_off_threads", "saving_fraction": 0.8}]
+    code = [
+        row(0, 1, "ISETP.NE.AND P0, PT, R2, RZ, PT", thread_instructions=320, thread_instructions_on=320),
+        row(1, 2, "@!P0 FADD R4, R4, R5", thread_instructions=320, thread_instructions_on=80),
+        row(2, 3, "EXIT", thread_instructions=320, thread_instructions_on=320, Wait=1),
+    ]
+    assert line_times(code, off) == pytest.approx({("a.cu", 1): 0.4, ("a.cu", 2): 0.4, ("a.cu", 3): 0.2})
+    first = [
+        row(0, 1, "ISETP.GT.U32.AND P0, PT, R2, 0x7, PT", thread_instructions=320, thread_instructions_on=320),
+        row(1, 2, "@P0 BRA 0x130", thread_instructions=320),
+        row(2, 3, "FADD R4, R4, R5", thread_instructions=80, thread_instructions_on=80),
+        row(3, 4, "EXIT", thread_instructions=320, thread_instructions_on=320, Wait=1),
+    ]
+    # Lanes that do not take a branch lose nothing there.
+    assert line_times(first, off)["a.cu", 3] == pytest.approx(0.8)
+
+
 def test_the_toolkit_counts_for_the_line_that_wrote_its_operands_and_a_subroutine_for_its_calls() -> None:
     atomic = [
         row(0, 7, "IMAD.WIDE R2, R3, 0x4, R4", Wait=1),
