@@ -12,7 +12,7 @@ from profsvc.specs.table_files import rows_of
 FILE, SCOREBOARDS, CALLS = "line_evidence.csv", "scoreboards.csv", "inlined_calls.csv"
 COUNTS = (
     "threads", "excess_sectors", "excess_wavefronts", "narrow", "lanes_off", "predicated_off", "alone",
-    "indexed_waits", "memory_waits", "tile_waits", "result_waits", "barrier_waits", "no_instruction",
+    "indexed_waits", "memory_waits", "tile_waits", "result_waits", "barrier_waits", "uneven_turns", "no_instruction",
 )  # fmt: skip
 LONG, SHORT = "long", "short"
 

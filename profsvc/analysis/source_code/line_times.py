@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from profsvc.analysis.source_code.addresses import SOURCES_OF_ORIGINS
 from profsvc.analysis.source_code.inlined import Line, Texts, calls_of_header, with_calls
 from profsvc.analysis.source_code.lanes import LEAVES, first_lanes_off
 from profsvc.analysis.source_code.registers import GUARD, Operands, jumps, last_write, operands, producers
@@ -126,6 +127,7 @@ class _Code:
             "barrier_waits": self.barrier,
             "lanes_off": self._lanes_off(),
             "predicated_off": self._predicated_off(),
+            "uneven_turns": self._uneven_turns(),
         }
         if kind == "result_waits":
             return [short + _stalled(row, *FIXED) for short, row in zip(self.waits[SHORT], self.rows, strict=True)]
@@ -144,6 +146,25 @@ class _Code:
                 for one in (place, place if made is None else made):
                     off[one] += lanes / 2
         return off
+
+    def _uneven_turns(self) -> list[float]:
+        """Return the time in loops whose warps may take different numbers of turns, at their branches back.
+
+        Those are of an index or a value of memory. Warps that meet at a barrier in each turn take as many.
+        """
+        differ = [False] * len(self.code)
+        known: set[str] = set()
+        for _ in range(2):  # what the end of a loop writes, its beginning reads
+            for place, one in enumerate(self.code):
+                differ[place] = one.opcode in SOURCES_OF_ORIGINS or not known.isdisjoint(one.read)
+                known = known | set(one.written) if differ[place] else known - set(one.written)
+        out, seen = [0.0] * len(self.code), set[int]()
+        for first, last in sorted(self.loops, key=lambda loop: loop[1] - loop[0]):
+            body = range(first, last + 1)
+            if differ[last] and self.rows[last]["instructions"] and all(self.code[one].opcode != "BAR" for one in body):
+                out[last] = sum(self.time[one] for one in body if one not in seen)
+                seen.update(body)
+        return out
 
     def _lanes_off(self) -> list[float]:
         """Return the lanes that are off in each instruction, at the branches behind which they went another way."""

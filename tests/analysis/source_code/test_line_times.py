@@ -82,6 +82,27 @@ def test_lanes_off_by_a_predicate_count_for_the_comparison_too_and_first_lanes_w
     assert line_times(first, off)["a.cu", 3] == pytest.approx(0.8)
 
 
+def test_unequal_warps_lie_on_the_branch_of_a_loop_whose_turns_a_value_or_an_index_decides() -> None:
+    uneven = [{"cause": "warp_imbalance", "saving_fraction": 0.8}]
+
+    def loop(bound: str, inside: str) -> list[dict[str, Any]]:
+        return [
+            row(0, 1, bound),
+            row(1, 3, "IADD3 R2, R2, 0x1, RZ", Wait=10),
+            row(2, 3, inside),
+            row(3, 3, "ISETP.LT.AND P0, PT, R2, R4, PT"),
+            row(4, 2, "@P0 BRA 0x110"),
+            row(5, 4, "BAR.SYNC 0x0"),
+            row(6, 5, "EXIT", Barrier=30),
+        ]
+
+    assert line_times(loop("LDG.E R4, [R6.64]", "NOP"), uneven)["a.cu", 2] == pytest.approx(0.8)
+    assert line_times(loop("S2R R4, SR_TID.X", "NOP"), uneven)["a.cu", 2] == pytest.approx(0.8)
+    # All warps take as many turns as a constant says, or meet in each.
+    assert line_times(loop("LDC R4, c[0x0][0x220]", "NOP"), uneven)["a.cu", 2] == 0
+    assert line_times(loop("LDG.E R4, [R6.64]", "BAR.SYNC 0x0"), uneven)["a.cu", 2] == 0
+
+
 def test_the_toolkit_counts_for_the_line_that_wrote_its_operands_and_a_subroutine_for_its_calls() -> None:
     atomic = [
         row(0, 7, "IMAD.WIDE R2, R3, 0x4, R4", Wait=1),
@@ -134,7 +155,7 @@ def test_without_samples_no_line_has_a_time() -> None:
 
 def test_each_flaw_that_lies_on_a_line_has_its_evidence() -> None:
     whole_launch = {
-        "grid_too_small", "tail_wave", "sm_imbalance", "warp_imbalance", "partly_filled_warps", "launch_overhead",
+        "grid_too_small", "tail_wave", "sm_imbalance", "partly_filled_warps", "launch_overhead",
     }  # fmt: skip
     assert set(line_evidence()) == {one.name for one in causes().values() if one.kind == "flaw"} - whole_launch
 
