@@ -124,8 +124,8 @@ NOT_LEADING: dict[str, set[str]] = {
     "eighth": set(),
     "ninth": {"rowers"},
     "tenth": {"auroras_2"},
-    "eleventh": {"class_weights", "cooling_plate", "epochs", "rows_of_eight"},
-    "twelfth": {"field_bias", "quadruped_legs"},
+    "eleventh": {"class_weights", "cooling_plate", "epochs"},
+    "twelfth": {"field_bias"},
 }
 
 

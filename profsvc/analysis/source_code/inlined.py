@@ -34,8 +34,12 @@ def calls_of_header(file: str, texts: Texts) -> list[Line]:
     return [line for line, text in texts.items() if line[0] != file and calls.search(without_comment(text))]
 
 
-def with_calls(times: Mapping[Line, float], texts: Texts) -> dict[Line, float]:
-    """Return the times of lines, with those of functions of one line shared with the lines that call them."""
+def with_calls(times: Mapping[Line, float], texts: Texts, executed: Mapping[Line, int]) -> dict[Line, float]:
+    """Return the times of lines, with those of functions of one line shared with the lines that call them.
+
+    Each call has its share by how often a warp ``executed`` an instruction of its line, the most frequent one; a line
+    with no instruction of its own counts as the most frequent of the others.
+    """
     plain = {line: without_comment(text) for line, text in texts.items()}
     defined = {line: name for line, text in plain.items() if (name := defined_function(text))}
     names = set(defined.values())
@@ -56,9 +60,11 @@ def with_calls(times: Mapping[Line, float], texts: Texts) -> dict[Line, float]:
                 of_name[name] = of_name.get(name, 0.0) + part
         passed = {}
         for name, part in of_name.items():
-            whole = calls[name].total()
-            for line, count in calls[name].items():
-                passed[line] = passed.get(line, 0.0) + part * count / whole
+            most = max(executed.get(line, 0) for line in calls[name]) or 1
+            weights = {line: count * (executed.get(line, 0) or most) for line, count in calls[name].items()}
+            whole = sum(weights.values())
+            for line, weight in weights.items():
+                passed[line] = passed.get(line, 0.0) + part * weight / whole
     for line, time in passed.items():
         shared[line] = shared.get(line, 0.0) + time
     return shared

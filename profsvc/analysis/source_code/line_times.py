@@ -77,7 +77,11 @@ def line_times(instructions: Sequence[Row], causes: Sequence[Row], texts: Texts 
     for share, lines in zip(every, code.lines(), strict=True):
         for line, part in lines.items():
             total[line] = total.get(line, 0.0) + share / whole * part
-    return with_calls(total, texts)
+    executed: dict[Line, int] = {}
+    for row in instructions:
+        line = row["file"], row["source_line"]
+        executed[line] = max(executed.get(line, 0), row["instructions"] or 0)
+    return with_calls(total, texts, executed)
 
 
 class _Code:
@@ -128,6 +132,7 @@ class _Code:
             "lanes_off": self._lanes_off(),
             "predicated_off": self._predicated_off(),
             "uneven_turns": self._uneven_turns(),
+            "alone": self._alone(),
         }
         if kind == "result_waits":
             return [short + _stalled(row, *FIXED) for short, row in zip(self.waits[SHORT], self.rows, strict=True)]
@@ -164,6 +169,20 @@ class _Code:
             if differ[last] and self.rows[last]["instructions"] and all(self.code[one].opcode != "BAR" for one in body):
                 out[last] = sum(self.time[one] for one in body if one not in seen)
                 seen.update(body)
+        return out
+
+    def _alone(self) -> list[float]:
+        """Return the samples of instructions of a single thread; half of those in its loops at their branches back."""
+        alone = [row["instructions"] and row["thread_instructions"] == row["instructions"] for row in self.rows]
+        branches: dict[int, int] = {}
+        for first, last in sorted(self.loops, key=lambda loop: loop[0] - loop[1]):
+            if alone[last]:
+                branches |= dict.fromkeys(range(first, last + 1), last)
+        out = [0.0] * len(self.rows)
+        for place, row in enumerate(self.rows):
+            if alone[place]:
+                for one in (place, branches.get(place, place)):
+                    out[one] += (row["samples"] or 0) / 2
         return out
 
     def _lanes_off(self) -> list[float]:
@@ -241,14 +260,12 @@ def _stalled(row: Row, *reasons: str) -> int:
 
 def _count(row: Row, kind: str) -> float:
     """Return what one instruction counts as evidence of a kind."""
-    names = ("instructions", "thread_instructions", "thread_instructions_on")
-    instructions, threads, on = (row[name] or 0 for name in names)
+    instructions, on = row["instructions"] or 0, row["thread_instructions_on"] or 0
     counts = {
         "threads": on,
         "excess_sectors": (row["l2_sectors"] or 0) - (row["ideal_l2_sectors"] or 0),
         "excess_wavefronts": (row["shared_wavefronts"] or 0) - (row["ideal_shared_wavefronts"] or 0),
         "narrow": instructions * (row["access_size"] in NARROW),
-        "alone": (row["samples"] or 0) * (instructions > 0 and threads == instructions),
         "no_instruction": _stalled(row, NO_INSTRUCTION),
     }
     return float(counts[kind])

@@ -103,6 +103,22 @@ def test_unequal_warps_lie_on_the_branch_of_a_loop_whose_turns_a_value_or_an_ind
     assert line_times(loop("LDG.E R4, [R6.64]", "BAR.SYNC 0x0"), uneven)["a.cu", 2] == 0
 
 
+def test_a_serial_section_lies_by_half_on_the_loop_of_its_thread() -> None:
+    code = [
+        row(0, 1, "MOV R2, RZ", thread_instructions=320),
+        row(1, 7, "FADD R4, R4, R5", thread_instructions=10, Wait=40),
+        row(2, 2, "@P0 BRA 0x110", thread_instructions=10),
+        row(3, 3, "BAR.SYNC 0x0", thread_instructions=320),
+        row(4, 1, "@P1 BRA 0x100", thread_instructions=320),
+        row(5, 4, "EXIT", thread_instructions=320, Barrier=60),
+    ]
+    serial = [{"cause": "serial_section", "saving_fraction": 0.8}]
+    found = line_times(code, serial)
+    assert found == pytest.approx(
+        {("a.cu", 1): 0, ("a.cu", 7): 0.48, ("a.cu", 2): 0.4, ("a.cu", 3): 0.12, ("a.cu", 4): 0}
+    )
+
+
 def test_the_toolkit_counts_for_the_line_that_wrote_its_operands_and_a_subroutine_for_its_calls() -> None:
     atomic = [
         row(0, 7, "IMAD.WIDE R2, R3, 0x4, R4", Wait=1),
