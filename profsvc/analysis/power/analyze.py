@@ -180,7 +180,7 @@ def _meets(own: PowerSensor, begin_ns: pd.Series, end_ns: pd.Series, last_ns: in
 
 
 def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.DataFrame:
-    """Launches of the GPU of a power log, where both are numbered; those of an unknown device may be of any.
+    """Launches of the GPU of a power log, where both are numbered; those of an unknown device only of the one logged.
 
     The number of a device in CUDA is that of nvidia-smi, unless CUDA_VISIBLE_DEVICES gives the devices other numbers.
     Another numbering shows where the log of one GPU stands beside the launches of one device, and where processes that
@@ -188,6 +188,15 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.Data
     """
     index = own.log.gpu_index
     devices = {*launches["device_index"].unique().tolist()} - {-1}
+    unknown = launches["device_index"] == -1
+    if index is not None and len(gpus) > 1 and unknown.any():
+        logged = ", ".join(map(str, sorted(gpus)))
+        words = (
+            f"{int(unknown.sum())} launches name no device, and the log is of GPU {logged}: which GPU ran them is "
+            "unknown, so they are left out; upload an export that names the device, or the log of its GPU alone"
+        )
+        own.warn("device_unknown", words, int(unknown.sum()), "1")
+        launches = launches[~unknown]
     if index is None or not devices or (devices == gpus == {index}):
         return launches
     if told := _device_of_several_files(launches):
@@ -204,7 +213,7 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.Data
         words = f"the launches are of device {names}, the log is of GPU {index}: they are taken to be the same board"
         own.warn("device_renumbered", words, len(launches), "1")
         return launches
-    kept = launches[launches["device_index"].isin([index, -1])]
+    kept = launches[launches["device_index"].isin([index, -1])]  # of an unknown device only beside one GPU
     if kept.empty:
         words = f"the launches are of device {names}, the log of {own.log.name} is of GPU {index}"
         own.warn("launches_of_another_device", words, len(launches), "1")

@@ -289,6 +289,21 @@ def test_ranks_that_each_see_one_gpu_are_given_no_power_of_several():
     assert loads_of(both, pd.concat([ranks[0], ranks[1].assign(device_index=1)]))[0] == {1, 2}
 
 
+def test_launches_of_no_named_device_are_given_no_power_of_several_gpus():
+    both = [flat(0, 77.0, 1), flat(1, 500.0, 2)]
+    unnamed, named = (launches_at(KERNELS + moved, 0.4, device) for moved, device in ((0, -1), (S // 2, 1)))
+    frames = analyze_power(both, NO_MARKS, unnamed)
+    assert not {*frames["power_windows"]["kind"]} & {"kernel"}
+    said = frames["power_quality"].set_index("flag").loc["device_unknown"]
+    assert said["value"].tolist() == [20, 20]
+    assert "20 launches name no device, and the log is of GPU 0, 1" in said["message"].iloc[0]
+    sensors, flags = loads_of(both, pd.concat([unnamed, named]))
+    assert (sensors, flags & {"device_unknown"}) == ({2}, {"device_unknown"})
+    # Beside the log of one GPU they can only be of that one, and a meter measures all of them.
+    assert loads_of([both[0]], unnamed)[0] == {1}
+    assert loads_of([flat(None, 577.0, 3)], unnamed)[0] == {3}
+
+
 def test_the_one_gpu_of_a_log_ran_the_launches_of_the_one_device_and_that_is_said():
     sensors, flags = loads_of([flat(3, 500.0, 1)], launches_at(KERNELS, 0.999))
     assert sensors == {1}
