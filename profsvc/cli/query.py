@@ -1,6 +1,6 @@
 """``sql``: read-only queries of the v1_ views, and whole results as files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +90,8 @@ def sql(
         return
     if service:
         said = service.ask(text, params, limit=limit or None, seconds=seconds or None)
-        print_rows(said["columns"], said["rows"], output or "table", truncated=said["truncated"], raw=formula == "raw")
+        cut = bool(said["truncated"])
+        _print_answer(said["columns"], said["rows"], output, truncated=cut, limit=limit, raw=formula == "raw")
         return
     answer = store.query(
         _engine(context),
@@ -101,7 +102,16 @@ def sql(
     )
     columns = distinct(answer.columns)
     found = [dict(zip(columns, row, strict=True)) for row in answer.rows]
-    print_rows(columns, found, output or "table", truncated=answer.truncated, raw=formula == "raw")
+    _print_answer(columns, found, output, truncated=answer.truncated, limit=limit, raw=formula == "raw")
+
+
+def _print_answer(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], output: str, *, truncated: bool, limit: int, raw: bool
+) -> None:
+    """Print the rows of a query, and by what they were cut off if there are more."""
+    raised = "raise --limit" if limit else "raise PROFSVC_SQL_ROWS, which limits the rows of a query"
+    more = f"{raised}, or write all with --all or --out FILE"
+    print_rows(columns, rows, output or "table", truncated=truncated, raw=raw, more=more)
 
 
 def _question(query: str, example: str, params: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:

@@ -72,12 +72,16 @@ def test_a_cut_result_says_so(on_demo, monkeypatch):
     query = "select launch_id from v1_launches"
     cut = on_demo("sql", query, "--limit", "5", "-o", "json")
     assert (len(json.loads(cut.out)["rows"]), json.loads(cut.out)["truncated"]) == (5, True)
-    assert cut.err == "truncated: only the first 5 rows are shown; raise the limit or narrow the query\n"
+    rest = "or write all with --all or --out FILE\n"
+    assert cut.err == f"truncated: only the first 5 rows are shown; raise --limit, {rest}"
     exact = on_demo("sql", query, "--limit", "34", "-o", "json")
     assert (json.loads(exact.out)["truncated"], exact.err) == (False, "")
     assert on_demo("sql", query, "--limit", "-1").code == 2
     monkeypatch.setenv("PROFSVC_SQL_ROWS", "3")
-    assert len(on_demo("sql", query, "-o", "ndjson").out.splitlines()) == 3
+    cut = on_demo("sql", query, "-o", "ndjson")
+    assert len(cut.out.splitlines()) == 3
+    said = "raise PROFSVC_SQL_ROWS, which limits the rows of a query"
+    assert cut.err == f"truncated: only the first 3 rows are shown; {said}, {rest}"
 
 
 def test_a_query_that_takes_too_long_is_stopped(on_demo, monkeypatch):

@@ -218,8 +218,9 @@ def print_rows(
     truncated: bool = False,
     limit: int = 0,
     raw: bool = False,
+    more: str = "raise the limit or narrow the query",
 ) -> None:
-    """Print rows in the requested format, with a ``limit`` only the first of them."""
+    """Print rows in the requested format, with a ``limit`` only the first of them; ``more`` tells how to see others."""
     from profsvc.reports.rows import render
 
     if 0 < limit < len(rows):
@@ -227,9 +228,8 @@ def print_rows(
     out = render(columns, rows, form, truncated=truncated, width=table_width(), raw=raw)
     echo(out, nl=False, color=True)  # "color" keeps what looks like one, for the text is data
     if truncated:
-        print_message(
-            f"truncated: only the first {counted(len(rows), 'row')} are shown; raise the limit or narrow the query"
-        )
+        verb = "is" if len(rows) == 1 else "are"
+        print_message(f"truncated: only the first {counted(len(rows), 'row')} {verb} shown; {more}")
 
 
 def picture_format(option: str, file: Path | None, *others: str) -> str:
