@@ -78,7 +78,7 @@ class Event:
         if isinstance(value, str) and _PLAIN.fullmatch(value):
             value = Decimal(value)
         if not isinstance(value, int | Decimal) or isinstance(value, bool):
-            raise ValueError(f"{name} is {str(value)[:40]!r}, not a number" if name in self.values else f"no {name}")
+            raise ValueError(f"{name} is {_shown(value)}, not a number" if name in self.values else f"no {name}")
         if not -MAX_MICROSECONDS < value < MAX_MICROSECONDS:
             if name == "ts":
                 raise BrokenInputError(
@@ -125,6 +125,19 @@ class Event:
                 number = integer(sizes[place]) if isinstance(sizes, list) and len(sizes) == 3 else None
                 found[f"{part}_{axis}"] = number if number is not None and number >= 0 else None
         return found
+
+
+def _shown(value: object) -> str:
+    """Return a value as JSON spells it, shortened; of a list or an object only what it is.
+
+    >>> _shown(True), _shown(None), _shown("1,5"), _shown([1])
+    ('true', 'null', "'1,5'", 'a list')
+    """
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return (
+        {True: "true", False: "false", None: "null"}[value] if isinstance(value, bool | None) else repr(str(value)[:40])
+    )
 
 
 def metric_number(value: object) -> int | Decimal | None:
