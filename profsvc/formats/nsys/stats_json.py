@@ -122,4 +122,4 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         account.finish(pieces.count)
         if rows.unsupported and not rows.reports.reports:
             raise BrokenInputError(rows.unsupported)
-        yield rows.reports.last(text.encoding, said)
+        yield rows.reports.last(text.encoding, "; ".join(filter(None, (account.message(), said))))

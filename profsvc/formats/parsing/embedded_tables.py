@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from profsvc.errors import BrokenInputError, wrong_cell_count
+from profsvc.errors import BrokenInputError, counted, wrong_cell_count
 from profsvc.formats.parsing.head import header_lines
 from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.numbers import Evidence, Numbers
@@ -252,6 +252,18 @@ class LineAccount:
         self.ledger = rows.ledger
         self.last, self.kind = 0, SKIP
         self.reject: Record | None = None
+        self._without_lines = 0
+
+    def message(self) -> str:
+        """Return how many rejects have no line of their own, which the counts of lines do not show; empty if none."""
+        count = self._without_lines
+        return (
+            f"rejected without a line of their own, so not among the lines: {counted(count, 'record')}" if count else ""
+        )
+
+    def _append(self, reject: Record) -> None:
+        self.ledger.rejects.append(reject)
+        self._without_lines += reject.lines == 0
 
     def _count(self, kind: str, lines: int) -> None:
         self.ledger.stored += lines * (kind == ROW)
@@ -262,7 +274,7 @@ class LineAccount:
         self._count(self.kind, self.last > 0)
         if self.reject is not None:
             own = self.reject.lines + (self.kind == REJECT)
-            self.ledger.rejects.append(self.reject._replace(lines=own))
+            self._append(self.reject._replace(lines=own))
         self.reject = None
 
     def span(self, kind: str, first: int, last: int, reject: Record | None = None) -> None:
@@ -283,7 +295,7 @@ class LineAccount:
         if reject is None:
             return
         if self.reject is not None:
-            self.ledger.rejects.append(self.reject)
+            self._append(self.reject)
         before = last - first - 1 + (not shared) if last > first else 0
         self.reject = reject._replace(lines=before)
 

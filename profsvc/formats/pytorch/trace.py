@@ -311,4 +311,4 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         facts = {"tool": file.tool, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
         if file.taken and file.since_1970:
             facts["clock"] = UTC
-        yield file.rows.batch(facts, "; ".join(filter(None, (*file.said(), message))))
+        yield file.rows.batch(facts, "; ".join(filter(None, (*file.said(), account.message(), message))))

@@ -157,4 +157,4 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 "instrumentation and without PC sampling: proton --name profile PROGRAM"
             )
         facts = {"tool": TOOL, "platforms": ", ".join(tree.platforms), "encoding": text.encoding}
-        yield tree.rows.batch(facts, said)
+        yield tree.rows.batch(facts, "; ".join(filter(None, (tree.account.message(), said))))
