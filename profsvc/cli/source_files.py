@@ -38,7 +38,8 @@ def _lines_of(name: str, folder: Path) -> list[str] | None:
         try:
             file = root.joinpath(*parts[begin:]).resolve()
             if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= MAX_FILE_BYTES:
-                return file.read_text(encoding="utf-8", errors="replace").splitlines()
+                # A compiler ends lines at line feeds alone, not at form feeds or other separators.
+                return file.read_text(encoding="utf-8-sig", errors="replace").split("\n")
         except (OSError, ValueError):  # too long, or with characters that no path has
             continue
     return None

@@ -93,7 +93,7 @@ def _rows(engine: "Engine", run_id: int, launch: Row, kind: str) -> list[Row]:
 
 
 def _lines(engine: "Engine", run_id: int, launch: Row) -> list[Row]:
-    """Return all lines, most samples first, each with its instructions in ``sass``."""
+    """Return all lines, those that cost most time first, each with its instructions in ``sass``."""
     instructions = _rows(engine, run_id, launch, "instruction")
     of_line: dict[tuple[Any, Any], list[Row]] = {}
     for row in instructions:

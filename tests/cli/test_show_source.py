@@ -47,6 +47,26 @@ def test_texts_are_read_from_a_folder(cli: Call, page: Path, tmp_path: Path) -> 
     assert rows[1].startswith("/build/src/saxpy.cu,2,,90,0.9,LG Throttle,")
 
 
+def test_files_of_the_same_name_are_told_apart(cli: Call, tmp_path: Path) -> None:
+    one = PAGE.format(file="/build/mesh/step.cu").replace('"2","-"', '"2","\ty = \u00e9[x];"')
+    other = PAGE.format(file=r"C:\build\flow\step.cu").split("\n", 2)
+    (tmp_path / "two.csv").write_text(one + other[0] + "\n" + other[1] + "\n" + other[2], encoding="utf-8")
+    assert cli("upload", tmp_path / "two.csv", "--run", "two").code == 0
+    shown = cli("show", "two", "--kernel", "saxpy", "--source").out
+    assert "mesh/step.cu line 2: " in shown
+    assert "flow/step.cu line 2: " in shown
+    assert "y = \u00e9[x];" in shown
+
+
+def test_only_line_feeds_end_the_lines_of_a_source_file(cli: Call, page: Path, tmp_path: Path) -> None:
+    text = "\ufeff\f// section\u2028 one\r\n\tgr\u00fc\u00dfe = 1;\r\n"
+    (tmp_path / "saxpy.cu").write_bytes(text.encode())
+    assert "gr\u00fc\u00dfe = 1;" in cli("show", "r", "--source", "--source-folder", tmp_path).out
+    # Bytes that are no UTF-8 are shown as such, and move no line.
+    (tmp_path / "saxpy.cu").write_bytes("\n\tgr\u00fc\u00dfe = 1;\n".encode("latin-1"))
+    assert "gr\ufffd\ufffde = 1;" in cli("show", "r", "--source", "--source-folder", tmp_path).out
+
+
 def test_what_is_not_there_is_said(cli: Call, page: Path, tmp_path: Path) -> None:
     result = cli("show", "r", "--source", "--source-folder", tmp_path)
     assert (result.code, result.err) == (0, f"{tmp_path} has no file /build/src/saxpy.cu\n")

@@ -1,11 +1,11 @@
 """Two launches compared line by line, as text for a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from profsvc.reports.rows import visible
 from profsvc.reports.text.cells import fitted_table, page_of
+from profsvc.reports.text.source_lines import file_names
 from profsvc.reports.text.wall_time import duration
 
 Row = Mapping[str, Any]
@@ -21,21 +21,22 @@ def source_changes(before: Row, after: Row, rows: Sequence[Row], width: int | No
 
 
 def _page(before: Row, after: Row, rows: Sequence[Row], width: int | None, every: bool) -> Iterator[str]:
-    names = (
+    launches = (
         f"#{view['launch']['launch_index']} {view['launch']['kernel']} of {view['run']['name']}"
         for view in (before, after)
     )
-    yield from (f"{word} {name}" for word, name in zip(("before:", "after: "), names, strict=True))
+    yield from (f"{word} {name}" for word, name in zip(("before:", "after: "), launches, strict=True))
     yield ""
     shown = rows if every else rows[:SHOWN]
-    yield from fitted_table(COLUMNS, [_row(row) for row in shown], width, ("stall",)) if shown else ["no lines"]
+    names = file_names(row["file"] for row in rows)
+    yield from fitted_table(COLUMNS, [_row(row, names) for row in shown], width, ("stall",)) if shown else ["no lines"]
     yield ""
     if len(rows) > len(shown):
         yield f"not shown: {len(rows) - len(shown)} lines with less change. All: --all"
     yield "before, after: the share of the samples of the launch that the line has, of its duration where that is known"
 
 
-def _row(row: Row) -> dict[str, str]:
+def _row(row: Row, names: Mapping[str | None, str]) -> dict[str, str]:
     places = [row["source_line_before"], row["source_line"]]
     stalls = [row["main_stall_before"], row["main_stall"]]
     return {
@@ -45,7 +46,7 @@ def _row(row: Row) -> dict[str, str]:
         if row["change_ns"] is None
         else f"{'-' if row['change_ns'] < 0 else '+'}{duration(abs(row['change_ns']))}",
         "stall": _then(stalls),
-        "where": f"{PurePath(row['file'] or '').name}:{_then(places)}",
+        "where": f"{names[row['file']]}:{_then(places)}",
         "source": visible((row["source_text"] or "(no source text)").expandtabs(TAB_WIDTH).strip()),
     }
 

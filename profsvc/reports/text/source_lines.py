@@ -1,7 +1,7 @@
 """The source of a launch as text for a terminal: the lines that cost most time, then source beside SASS."""
 
-from collections.abc import Iterator, Mapping
-from pathlib import PurePath
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PureWindowsPath
 from typing import Any
 
 from profsvc.errors import counted
@@ -13,6 +13,8 @@ TOP_LINES = 5
 TOP_INSTRUCTIONS = 3
 MAX_OTHERS = 10
 TAB_WIDTH = 4
+MAX_PARTS = 16
+"""Folders of a path that its name may have."""
 LEAST_DIFFERENCE = 0.01
 """From this on what a line causes, as a share of the time, stands beside its samples."""
 COLUMNS = ("samples", "stall", "instructions", "where", "source and SASS")
@@ -29,11 +31,12 @@ def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[s
     samples = "no samples" if launch["samples"] is None else counted(launch["samples"], "sample")
     unmatched = f"; launch unknown: {launch['reason']}" if launch["reason"] else ""
     yield f"   {samples}{unmatched}"
+    names = file_names(line["file"] for line in lines)
     for line in lines[:TOP_LINES]:
         if line["samples"] or line.get("time_fraction"):
-            yield f"   {summary(line)}"
+            yield f"   {summary(line, names)}"
     yield ""
-    rows = [row for line in sorted(lines, key=_by_line) for row in _rows(line, every)]
+    rows = [row for line in sorted(lines, key=_by_line) for row in _rows(line, names, every)]
     for text in fitted_table(COLUMNS, rows, None if width is None else width - 3, ("instructions",)):
         yield f"   {text}"
     hidden = view["lines_in_all"] - len(lines)
@@ -41,7 +44,7 @@ def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[s
     if hidden or left_out:
         yield ""
         named = [counted(hidden, "line")] * bool(hidden) + [counted(left_out, "instruction")] * bool(left_out)
-        yield f"   not shown: {' and '.join(named)} with fewer samples. All: --all"
+        yield f"   not shown: {' and '.join(named)} that cost less time. All: --all"
     if view["others"]:
         yield ""
         listed = ": " + ", ".join(f"#{one['launch_index']}" for one in view["others"][:MAX_OTHERS])
@@ -49,14 +52,35 @@ def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[s
         yield f"   {others} with fewer samples{listed}. One of them: --kernel NUMBER"
 
 
-def summary(line: Row) -> str:
+def file_names(files: Iterable[str | None]) -> dict[str | None, str]:
+    """Return the shortest end of the path of each file that no other of them has.
+
+    >>> file_names(["/solver/step.cu", "/src/mesh/step.cu", "/src/a.cu"])
+    {'/solver/step.cu': 'solver/step.cu', '/src/mesh/step.cu': 'mesh/step.cu', '/src/a.cu': 'a.cu'}
+    """
+    paths = {file: PureWindowsPath(file or "").parts[-MAX_PARTS:] for file in dict.fromkeys(files)}
+    ends: dict[tuple[str, ...], int] = {}
+    for parts in paths.values():
+        for begin in range(len(parts)):
+            ends[parts[begin:]] = ends.get(parts[begin:], 0) + 1
+    names = {}
+    for file, parts in paths.items():
+        own = (parts[begin:] for begin in reversed(range(len(parts))) if ends[parts[begin:]] == 1)
+        names[file] = next((PureWindowsPath(*one).as_posix() for one in own), file or "")
+    return names
+
+
+def summary(line: Row, names: Mapping[str | None, str]) -> str:
     """Return a line with its share of the samples, its main stall reason, and what it causes, as a sentence.
 
+    ``names`` are those of its file, see `file_names`.
+
+    >>> names = file_names(["/src/a.cu"])
     >>> summary({"file": "/src/a.cu", "source_line": 45, "address": None, "samples_fraction": 0.92,
-    ...          "main_stall": "Long Scoreboard", "samples": 92})
+    ...          "main_stall": "Long Scoreboard", "samples": 92}, names)
     'a.cu line 45: 92.0 % of the samples, Long Scoreboard'
     >>> summary({"file": "/src/a.cu", "source_line": 44, "address": None, "samples_fraction": 0.01,
-    ...          "main_stall": "Wait", "samples": 1, "time_fraction": 0.92})
+    ...          "main_stall": "Wait", "samples": 1, "time_fraction": 0.92}, names)
     'a.cu line 44: 1.0 % of the samples, Wait; it causes 92.0 % of the time'
     """
     share = f"{line['samples']} samples"
@@ -67,13 +91,13 @@ def summary(line: Row) -> str:
     told = ""
     if caused is not None and abs(caused - (line["samples_fraction"] or 0.0)) >= LEAST_DIFFERENCE:
         told = f"; it causes {100 * caused:.1f} % of the time"
-    return f"{_place(line)}: {', '.join(part for part in (share, line['main_stall']) if part)}{told}"
+    return f"{_place(line, names)}: {', '.join(part for part in (share, line['main_stall']) if part)}{told}"
 
 
-def _place(line: Row) -> str:
+def _place(line: Row, names: Mapping[str | None, str]) -> str:
     if line["source_line"] is None:
         return f"instruction at {line['address']}"
-    return f"{PurePath(line['file'] or '').name} line {line['source_line']}".strip()
+    return f"{names[line['file']]} line {line['source_line']}".strip()
 
 
 def _by_line(line: Row) -> tuple[str, int, str]:
@@ -86,8 +110,8 @@ def _instructions(line: Row, every: bool) -> list[Row]:
     return sorted(shown, key=lambda row: int(row["address"], 16))
 
 
-def _rows(line: Row, every: bool) -> Iterator[dict[str, Any]]:
-    where = "" if line["source_line"] is None else f"{PurePath(line['file'] or '').name}:{line['source_line']}"
+def _rows(line: Row, names: Mapping[str | None, str], every: bool) -> Iterator[dict[str, Any]]:
+    where = "" if line["source_line"] is None else f"{names[line['file']]}:{line['source_line']}"
     yield _row(line, where or line["address"], line["source_text"] or line["sass_text"] or "(no source text)")
     for row in _instructions(line, every):
         yield _row(row, f"  {row['address']}", f"    {row['sass']}")

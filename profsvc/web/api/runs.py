@@ -57,7 +57,7 @@ def _answer_run(request: Request) -> Response:
 
 
 async def get_source(request: Request) -> Response:
-    """The source lines of a launch, most samples first, with their instructions and stall reasons."""
+    """The source lines of a launch, those that cost most time first, with their instructions and stall reasons."""
     return await in_worker_thread(_answer_source, request)
 
 
@@ -256,7 +256,7 @@ def register(app: FastAPI) -> None:
     add_route(app, "/v1/runs/{run:path}/antipatterns", get_antipatterns, "read", name="antipatterns", takes=takes,
               tag="runs")  # fmt: skip
     most: dict[str, Any] = {"minimum": 1, "maximum": source_view.MAX_ROWS}
-    lines = query_param("limit", "integer", "maximum number of lines, most samples first", **most)
+    lines = query_param("limit", "integer", "maximum number of lines, those that cost most time first", **most)
     takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, lines]
     add_route(app, "/v1/runs/{run:path}/source", get_source, "read", name="source_lines", takes=takes, tag="runs")
     takes = [

@@ -14,7 +14,7 @@ from profsvc.reports.ratios import factor
 from profsvc.reports.rows import cell
 from profsvc.reports.text.launch_models import agreement
 from profsvc.reports.text.models.antipatterns import ratio as measured_ratio
-from profsvc.reports.text.source_lines import summary
+from profsvc.reports.text.source_lines import file_names, summary
 from profsvc.views import breakdown as parts
 from profsvc.views import source_lines as source_view
 from profsvc.views.models import antipatterns
@@ -189,7 +189,10 @@ def _source(engine: Engine, run_id: int, launch_id: int | None) -> dict[str, Any
         return None
     lines = source_view.source_lines(engine, run_id, f"id:{launch_id}", 1)["lines"]
     told = [one for one in lines if one["samples"] or one["time_fraction"]]
-    return {"place": summary(told[0]), "text": told[0]["source_text"] or ""} if told else {}
+    if not told:
+        return {}
+    first = told[0]
+    return {"place": summary(first, file_names([first["file"]])), "text": first["source_text"] or ""}
 
 
 def _unit_powers(engine: Engine, run_id: int, launch: Row) -> dict[str, Any] | None:

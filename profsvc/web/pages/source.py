@@ -1,6 +1,6 @@
 """``/runs/{run}/source`` and ``/runs/{run}/launches/{launch}/source``: source beside SASS, with samples."""
 
-from pathlib import PurePath
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import NotFoundError
-from profsvc.reports.text.source_lines import summary
+from profsvc.reports.text.source_lines import file_names, summary
 from profsvc.views import source_lines as source_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
@@ -69,7 +69,8 @@ def _source_page(request: Request, run_id: int, kernel: str | None) -> Response:
     limit = MAX_LINES if every else SHOWN_LINES
     view = source_view.source_lines(app_state(request).engine, run_id, kernel, limit)
     launch, lines = view["launch"], view["lines"]
-    rows, left_out = _table_rows(lines, run_id, MAX_INSTRUCTIONS if every else SHOWN_INSTRUCTIONS)
+    names = file_names(line["file"] for line in lines)
+    rows, left_out = _table_rows(lines, names, run_id, MAX_INSTRUCTIONS if every else SHOWN_INSTRUCTIONS)
     number = "launch_id" if launch["launch_id"] is not None else "source_id"
     query = {"run_id": run_id, number: launch[number]}
     links = Links(
@@ -79,7 +80,7 @@ def _source_page(request: Request, run_id: int, kernel: str | None) -> Response:
     )
     return page(
         request, "source.html", f"Source: {launch['kernel_short']}", links=links, run=view["run"], launch=launch,
-        top=[summary(line) for line in lines[:TOP_LINES] if line["samples"] or line["time_fraction"]],
+        top=[summary(line, names) for line in lines[:TOP_LINES] if line["samples"] or line["time_fraction"]],
         rows=rows, every=every,
         columns=nonempty_columns(COLUMNS, rows, ("samples_fraction", "text")),
         hidden_lines=view["lines_in_all"] - len(lines), hidden_instructions=left_out,
@@ -101,11 +102,13 @@ OTHER_COLUMNS = (
 )  # fmt: skip
 
 
-def _table_rows(lines: list[dict[str, Any]], run_id: int, most: int) -> tuple[list[dict[str, Any]], int]:
+def _table_rows(
+    lines: list[dict[str, Any]], names: Mapping[str | None, str], run_id: int, most: int
+) -> tuple[list[dict[str, Any]], int]:
     """Return the rows of the table, each line followed by its instructions, and how many of these are left out."""
     rows, left_out = [], 0
     for line in lines:
-        place = "" if line["source_line"] is None else f"{PurePath(line['file'] or '').name}:{line['source_line']}"
+        place = "" if line["source_line"] is None else f"{names[line['file']]}:{line['source_line']}"
         text = line["source_text"] or line["sass_text"] or "(no source text)"
         rows.append(line | {"run_id": run_id, "place": place or line["address"], "text": text})
         shown = line["sass"][:most]
