@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.causes.remaining_loss import without_remaining
 from profsvc.analysis.causes.rows import launch_causes
 from profsvc.analysis.counters.merged import SourcedCounters
 from profsvc.analysis.launches import criteria
@@ -18,7 +19,7 @@ from profsvc.analysis.potential import launch_potential as potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.unknown_potential import without_uninformative_bounds
 
-VERSION = "24"
+VERSION = "25"
 """Raised when any number changes for the same input."""
 
 
@@ -68,11 +69,12 @@ def launch_results(
     shares = attainable_shares(domain, known.sustained)
     bounds, times = potential.launch_potentials(counters, figures, shares, known.sustained)
     bounds = without_uninformative_bounds(bounds, counters, figures, tool, capability)
+    causes, bounds = without_remaining(launch_causes(counters, figures, bounds), bounds, counters)
     return {
         "potential": bounds.rename_axis("launch_id").reset_index(),
         "criteria": criteria.launch_criteria(counters, figures, known, domain["criterion"]),
         "models": _useful_work_rows(times, origin, set(known.sustained)),
-        "causes": launch_causes(counters, figures, bounds),
+        "causes": causes,
     }
 
 

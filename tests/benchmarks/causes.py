@@ -23,9 +23,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from profsvc import pipeline, specs, store
-from profsvc.analysis.causes.rows import launch_causes
-from profsvc.analysis.potential.peaks import peaks
+from profsvc import pipeline, store
 from profsvc.specs.causes import causes
 from tests.command_line import parser_of
 
@@ -62,8 +60,17 @@ def cases(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def stored(folder: Path) -> tuple[pd.DataFrame, list[dict[str, Any]], list[dict[str, Any]]]:
-    """Upload the profile to a fresh store; return its counters, potential and rules, in launch order."""
+class Stored(NamedTuple):
+    """Counters and potential of the launches of a profile in their order, and its rules and causes."""
+
+    counters: pd.DataFrame
+    bounds: list[dict[str, Any]]
+    rules: list[dict[str, Any]]
+    causes: pd.DataFrame
+
+
+def stored(folder: Path) -> Stored:
+    """Upload the profile to a fresh store; return what it has then."""
     with tempfile.TemporaryDirectory() as place:
         engine = store.open_store(str(Path(place) / "store.sqlite"))
         for name in FILES:
@@ -74,8 +81,10 @@ def stored(folder: Path) -> tuple[pd.DataFrame, list[dict[str, Any]], list[dict[
         counters = pd.DataFrame(store.select(engine, "v1_counters", run_id=run)).sort_values("launch_id")
         bounds = {row["launch_id"]: row for row in store.select(engine, "v1_potential", run_id=run)}
         rules = store.select(engine, "v1_rules", run_id=run)
+        found = pd.DataFrame(store.select(engine, "v1_causes", run_id=run))
         engine.dispose()
-    return counters.reset_index(drop=True), [bounds[name] for name in counters["launch_id"]], rules
+    own = [bounds[name] for name in counters["launch_id"]]
+    return Stored(counters.reset_index(drop=True), own, rules, found)
 
 
 def vendor_rules(rules: Sequence[dict[str, Any]], launch_id: int) -> list[str]:
@@ -106,9 +115,7 @@ def main(arguments: Sequence[str]) -> dict[str, float]:
     folder = FOLDERS.get(named, Path(named))
     if not (folder / FILES[0]).exists():
         raise SystemExit(f"{named!r} is neither a set ({', '.join(FOLDERS)}) nor a folder with {FILES[0]}")
-    counters, bounds, rules = stored(folder)
-    potentials = pd.DataFrame(bounds)[["duration_ns", "ideal_ns", "ideal_bound"]]
-    table = launch_causes(counters, peaks(counters, specs.figures(*DEVICE))[0], potentials)
+    _, bounds, rules, table = stored(folder)
     known = cases(folder)
     median_us = {(case["work"], case["variant"]): float(case["median_us"]) for case in known}
     score = dict.fromkeys(("launches", "first", "second", "vendor first", "vendor second", "unflawed", "at limit"), 0.0)
@@ -117,8 +124,8 @@ def main(arguments: Sequence[str]) -> dict[str, float]:
     for place, case in enumerate(known):
         if case.get("set") == EXCLUDED or (parts and case.get("set") not in parts):
             continue
-        own = table[table["launch_id"] == place].sort_values("rank")
         launch_id = bounds[place]["launch_id"]
+        own = table[table["launch_id"] == launch_id].sort_values("rank")
         names, vendor = list(own["cause"]), vendor_rules(rules, launch_id)
         shown = own[own["saving_fraction"] >= 0.02].head(4) if own["kind"].iloc[0] == "flaw" else own.head(1)
         text = ", ".join(

@@ -28,7 +28,7 @@ PREDICTIONS = {
 
 def pairs(name: str) -> pd.DataFrame:
     """Return a row for each pair of a set: what was predicted, and what the kernel without the flaw achieved."""
-    counters, bounds, rules = stored(FOLDERS[name])
+    counters, bounds, rules, _ = stored(FOLDERS[name])
     known = cases(FOLDERS[name])
     median_us = {(case["work"], case["variant"]): float(case["median_us"]) for case in known}
     rows = [

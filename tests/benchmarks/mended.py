@@ -26,7 +26,7 @@ SAME_IDEAL, AT_LIMIT, MUCH_LEFT = 0.1, 1.1, 1.5
 
 def pairs(name: str) -> pd.DataFrame:
     """Return a row for each pair of a set: what was achieved and could be, and what both versions are promised."""
-    known, (_, bounds, _) = cases(FOLDERS[name]), stored(FOLDERS[name])
+    known, bounds = cases(FOLDERS[name]), stored(FOLDERS[name]).bounds
     us = {(case["work"], case["variant"]): float(case["median_us"]) for case in known}
     of = {(case["work"], case["variant"]): bound for case, bound in zip(known, bounds, strict=True)}
     fastest: dict[str, float] = {}

@@ -27,6 +27,8 @@ from scipy.optimize import minimize
 
 from profsvc import specs
 from profsvc.analysis.causes.rows import is_proven, launch_causes
+from profsvc.analysis.launches.characterization import attainable_shares
+from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.specs.causes import LEAST_SHARES, causes, least_shares
 from profsvc.specs.table_files import DATA
@@ -171,9 +173,11 @@ def _text(counts: Array) -> str:
 
 def said_today(name: str) -> pd.DataFrame:
     """Return what the rules of today say of a set, with the columns `COLUMNS`."""
-    counters, bounds, _ = stored(FOLDERS[name])
-    potentials = pd.DataFrame(bounds)[["duration_ns", "ideal_ns", "ideal_bound"]]
-    rows = launch_causes(counters, peaks(counters, specs.figures(*DEVICE))[0], potentials)
+    counters = stored(FOLDERS[name]).counters
+    figures = peaks(counters, specs.figures(*DEVICE))[0]
+    # Whether a cause stands out is told by all that it takes, with what other versions lose as well.
+    bounds, _ = launch_potentials(counters, figures, attainable_shares(specs.criteria(), {}))
+    rows = launch_causes(counters, figures, bounds)
     labels = cases(FOLDERS[name])
     excluded = {int(one["launch"]) for one in labels if one.get("set") == EXCLUDED}
     flaws = {int(one["launch"]): CAUSE_OF_LABEL.get(one["flaw"], one["flaw"]) for one in labels}
