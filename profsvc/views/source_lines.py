@@ -36,7 +36,7 @@ def source_lines(engine: "Engine", run_name: str | int, kernel: str = "", limit:
     ``kernel`` is a launch number, ``id:`` and a launch_id, or a name or part of it; of several launches the one with
     most samples is shown and ``others`` lists the rest. Lines are ordered by ``time_fraction``, the share of the time
     that they cause (see `profsvc.analysis.source_code.line_times`), or by samples where machine code or samples are
-    missing. Without line information every instruction is a line.
+    missing. Without line information every instruction is a line, ordered in the same way.
     """
     run_id = store.find_run(engine, run_name)
     info = store.parse_json_columns("v1_runs", store.select(engine, "v1_runs", run_id=run_id))[0]
@@ -102,15 +102,14 @@ def _lines(engine: "Engine", run_id: int, launch: Row) -> list[Row]:
     if not lines and any(line is not None for _, line in of_line):
         lines = [_sum(rows, launch) for rows in of_line.values()]
     lines = lines or _rows(engine, run_id, launch, "ptx") or instructions
-    for line in lines:
-        line["sass_text"] = line["sass"]  # of an instruction without a source line
-        own = of_line.get((line["file"], line["source_line"]), []) if line["kind"] == "line" else []
-        line["sass"] = [{name: row[name] for name in ("line_id", *_OWN, *_SHOWN)} for row in own]
     texts = {(row["file"], row["source_line"]): row["source_text"] or "" for row in lines if row["kind"] == "line"}
     times = _times(engine, run_id, launch["launch_id"], instructions, texts)
     for line in lines:
-        place = line["file"], line["source_line"]
-        line["time_fraction"] = times.get(place, 0.0) if times and line["kind"] == "line" else None
+        shown = times if line["kind"] == "line" or lines is instructions else {}
+        line["time_fraction"] = shown.get(_place(line), 0.0) if shown else None
+        line["sass_text"] = line["sass"]  # of an instruction without a source line
+        own = of_line.get((line["file"], line["source_line"]), []) if line["kind"] == "line" else []
+        line["sass"] = [{name: row[name] for name in ("line_id", *_OWN, *_SHOWN)} for row in own]
     return sorted(
         lines,
         key=lambda row: (
@@ -125,14 +124,24 @@ def _lines(engine: "Engine", run_id: int, launch: Row) -> list[Row]:
 def _times(
     engine: "Engine", run_id: int, launch_id: int | None, instructions: Sequence[Row], texts: Mapping[Line, str]
 ) -> dict[Line, float]:
-    """Return the share of the time that each line causes, by file and line; empty without machine code of lines."""
+    """Return the share of the time that each line causes, by `_place`; empty without machine code.
+
+    Without line information each instruction is a line.
+    """
     places = {row["address"]: row for row in reversed(instructions) if row["sass"] and not row["repeated"]}
-    if all(row["source_line"] is None for row in places.values()):
-        return {}
     rows = sorted(places.values(), key=lambda row: int(row["address"], 16))
+    if all(row["source_line"] is None for row in rows):
+        rows = [row | dict(zip(("file", "source_line"), _place(row), strict=True)) for row in rows]
     stalls = store.stalls_of_lines(engine, [row["line_id"] for row in rows])
     causes = [] if launch_id is None else store.launch_rows(engine, "v1_causes", run_id, [launch_id])
     return line_times([row | {"stalls": stalls.get(row["line_id"], {})} for row in rows], causes, texts)
+
+
+def _place(row: Row) -> Line:
+    """Return the file and line of a row; of an instruction without a line, its address in place of the line."""
+    if row["source_line"] is not None or row["address"] is None:
+        return row["file"], row["source_line"]
+    return None, int(row["address"], 16)
 
 
 def _sum(rows: Sequence[Row], launch: Row) -> Row:

@@ -94,6 +94,21 @@ def test_without_line_information_each_instruction_is_a_line(engine: Engine) -> 
     assert "instruction at 0x100: 100.0 % of the samples, Long Scoreboard" in text
 
 
+def test_without_line_information_the_load_that_is_waited_for_comes_first(engine: Engine) -> None:
+    page = (
+        sass(SAXPY)
+        .replace("0x100", "0x90")
+        .replace('"@P0   EXIT","0","64","0","0"', '"FADD R2, R1, R1","30","64","29","1"')
+    )
+    upload(engine, page, "sass.csv")
+    (load, use) = source_lines(engine, "r", "saxpy")["lines"]
+    assert [(one["address"], one["samples"]) for one in (load, use)] == [("0x90", 11), ("0x110", 30)]
+    assert (load["time_fraction"], use["time_fraction"]) == pytest.approx((40 / 41, 1 / 41))
+    text = as_text(source_lines(engine, "r", "saxpy"))
+    assert "instruction at 0x90: 26.8 % of the samples, Long Scoreboard; it causes 97.6 % of the time" in text
+    assert text.index("LDG.E R1") < text.index("FADD R2")
+
+
 def test_the_launch_is_named_by_number_and_id(engine: Engine) -> None:
     upload(engine, raw(launches(REDUCE, SAXPY)), "raw.csv")
     upload(engine, both(REDUCE, SAXPY), "source.csv")

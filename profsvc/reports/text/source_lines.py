@@ -100,8 +100,8 @@ def _place(line: Row, names: Mapping[str | None, str]) -> str:
     return f"{names[line['file']]} line {line['source_line']}".strip()
 
 
-def _by_line(line: Row) -> tuple[str, int, str]:
-    return line["file"] or "", line["source_line"] or 0, line["address"] or ""
+def _by_line(line: Row) -> tuple[str, int, int]:
+    return line["file"] or "", line["source_line"] or 0, int(line["address"] or "0", 16)
 
 
 def _instructions(line: Row, every: bool) -> list[Row]:
