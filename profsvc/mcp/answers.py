@@ -165,6 +165,7 @@ def _lines(target: "LocalStore | Client", run_id: int, launch_id: int) -> list[A
             "text": (row["source_text"] or "").strip(),
             "samples_percent": None if row["samples_fraction"] is None else 100 * row["samples_fraction"],
             "main_stall": row["main_stall"],
+            "main_cause": row["main_cause"],
             "time_caused_percent": None if row["time_fraction"] is None else 100 * row["time_fraction"],
         }
         for row in view["lines"]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.source_code.inlined import Line
-from profsvc.analysis.source_code.line_times import line_times
+from profsvc.analysis.source_code.line_times import times_by_cause
 from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels
+from profsvc.specs.causes import causes as causes_by_name
 from profsvc.store.schema.source import COUNTS
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def source_lines(engine: "Engine", run_name: str | int, kernel: str = "", limit:
     ``kernel`` is a launch number, ``id:`` and a launch_id, or a name or part of it; of several launches the one with
     most samples is shown and ``others`` lists the rest. Lines are ordered by ``time_fraction``, the share of the time
     that they cause (see `profsvc.analysis.source_code.line_times`), or by samples where machine code or samples are
-    missing. Without line information every instruction is a line, ordered in the same way.
+    missing. Without line information every instruction is a line, ordered in the same way. ``main_cause`` is the cause
+    that has most of a line's time, with ``main_cause_fraction`` of that of the launch; None where none lies on it.
     """
     run_id = store.find_run(engine, run_name)
     info = store.parse_json_columns("v1_runs", store.select(engine, "v1_runs", run_id=run_id))[0]
@@ -105,8 +107,8 @@ def _lines(engine: "Engine", run_id: int, launch: Row) -> list[Row]:
     texts = {(row["file"], row["source_line"]): row["source_text"] or "" for row in lines if row["kind"] == "line"}
     times = _times(engine, run_id, launch["launch_id"], instructions, texts)
     for line in lines:
-        shown = times if line["kind"] == "line" or lines is instructions else {}
-        line["time_fraction"] = shown.get(_place(line), 0.0) if shown else None
+        known = times if line["kind"] == "line" or lines is instructions else {}
+        line |= _caused(known, _place(line))
         line["sass_text"] = line["sass"]  # of an instruction without a source line
         own = of_line.get((line["file"], line["source_line"]), []) if line["kind"] == "line" else []
         line["sass"] = [{name: row[name] for name in ("line_id", *_OWN, *_SHOWN)} for row in own]
@@ -123,8 +125,8 @@ def _lines(engine: "Engine", run_id: int, launch: Row) -> list[Row]:
 
 def _times(
     engine: "Engine", run_id: int, launch_id: int | None, instructions: Sequence[Row], texts: Mapping[Line, str]
-) -> dict[Line, float]:
-    """Return the share of the time that each line causes, by `_place`; empty without machine code.
+) -> dict[str | None, dict[Line, float]]:
+    """Return the share of the time that each line causes, by cause and `_place`; empty without machine code.
 
     Without line information each instruction is a line.
     """
@@ -134,7 +136,7 @@ def _times(
         rows = [row | dict(zip(("file", "source_line"), _place(row), strict=True)) for row in rows]
     stalls = store.stalls_of_lines(engine, [row["line_id"] for row in rows])
     causes = [] if launch_id is None else store.launch_rows(engine, "v1_causes", run_id, [launch_id])
-    return line_times([row | {"stalls": stalls.get(row["line_id"], {})} for row in rows], causes, texts)
+    return times_by_cause([row | {"stalls": stalls.get(row["line_id"], {})} for row in rows], causes, texts)
 
 
 def _place(row: Row) -> Line:
@@ -142,6 +144,19 @@ def _place(row: Row) -> Line:
     if row["source_line"] is not None or row["address"] is None:
         return row["file"], row["source_line"]
     return None, int(row["address"], 16)
+
+
+def _caused(times: Mapping[str | None, Mapping[Line, float]], place: Line) -> Row:
+    """Return the share of the time that a line causes, and the cause that has most of it, of those with a share."""
+    own = {cause: of_line.get(place, 0.0) for cause, of_line in times.items()}
+    known = [cause for cause in own if cause is not None and own[cause] > 0]
+    main = max(known, key=lambda cause: own[cause], default=None)
+    return {
+        "time_fraction": sum(own.values()) if times else None,
+        "main_cause": main,
+        "main_cause_title": None if main is None else causes_by_name()[main].title,
+        "main_cause_fraction": None if main is None else own[main],
+    }
 
 
 def _sum(rows: Sequence[Row], launch: Row) -> Row:

@@ -117,6 +117,22 @@ def test_the_launch_is_named_by_number_and_id(engine: Engine) -> None:
         assert source_lines(engine, "r", name)["launch"]["launch_id"] == launch["launch_id"]
 
 
+def test_a_line_names_the_cause_that_has_most_of_its_time(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload(engine, raw(launches(SAXPY)), "raw.csv")
+    upload(engine, sass(SAXPY), "sass.csv")
+    found = [
+        {"cause": "few_loads_in_flight", "saving_fraction": 0.5},
+        {"cause": "integer_division", "saving_fraction": 0.3},
+        {"cause": "narrow_accesses", "saving_fraction": None},
+    ]
+    monkeypatch.setattr(store, "launch_rows", lambda *_: found)
+    first, second = source_lines(engine, "r", "saxpy")["lines"]
+    assert (first["main_cause"], first["main_cause_title"]) == ("few_loads_in_flight", "Too few loads in flight")
+    assert (first["main_cause_fraction"], first["time_fraction"]) == pytest.approx((0.5, 1.0))
+    assert (second["main_cause"], second["main_cause_title"], second["main_cause_fraction"]) == (None, None, None)
+    assert "; Too few loads in flight: 50.0 % of the time" in as_text(source_lines(engine, "r", "saxpy"))
+
+
 @pytest.mark.parametrize("name", ["7", "id:7", "sgemm", "'; drop table runs; --"])
 def test_a_launch_that_is_not_there(engine: Engine, name: str) -> None:
     upload(engine, both(SAXPY), "source.csv")

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from profsvc.specs.line_evidence import inlined_calls
 
@@ -34,34 +35,48 @@ def calls_of_header(file: str, texts: Texts) -> list[Line]:
     return [line for line, text in texts.items() if line[0] != file and calls.search(without_comment(text))]
 
 
-def with_calls(times: Mapping[Line, float], texts: Texts, executed: Mapping[Line, int]) -> dict[Line, float]:
+class Calls(NamedTuple):
+    """The functions that are defined on one line, and the lines that call them."""
+
+    defined: Mapping[Line, str]
+    callers: Mapping[str, Mapping[Line, int]]
+    """How often each line calls each function."""
+
+
+def calls_of_short_functions(texts: Texts) -> Calls:
+    """Return the functions of one line and who calls them, from the texts of lines."""
+    plain = {line: without_comment(text) for line, text in texts.items()}
+    defined = {line: name for line, text in plain.items() if (name := defined_function(text))}
+    names = set(defined.values())
+    callers: dict[str, Counter[Line]] = {}
+    for line, text in plain.items() if names else ():
+        for name in CALL.findall(text):
+            if name in names and defined.get(line) != name:
+                callers.setdefault(name, Counter())[line] += 1
+    return Calls(defined, callers)
+
+
+def with_calls(times: Mapping[Line, float], calls: Calls, executed: Mapping[Line, int]) -> dict[Line, float]:
     """Return the times of lines, with those of functions of one line shared with the lines that call them.
 
     Each call has its share by how often a warp ``executed`` an instruction of its line, the most frequent one; a line
     with no instruction of its own counts as the most frequent of the others.
     """
-    plain = {line: without_comment(text) for line, text in texts.items()}
-    defined = {line: name for line, text in plain.items() if (name := defined_function(text))}
-    names = set(defined.values())
-    calls: dict[str, Counter[Line]] = {}
-    for line, text in plain.items() if names else ():
-        for name in CALL.findall(text):
-            if name in names and defined.get(line) != name:
-                calls.setdefault(name, Counter())[line] += 1
+    defined, callers = calls
     shared = dict.fromkeys(times, 0.0)
     passed = dict(times)
     for _ in range(MAX_DEPTH):
         of_name: dict[str, float] = {}
         for line, time in passed.items():
             name = defined.get(line)
-            part = SHARE_OF_CALLS * time if name in calls else 0.0
+            part = SHARE_OF_CALLS * time if name in callers else 0.0
             shared[line] = shared.get(line, 0.0) + time - part
             if name is not None and part:
                 of_name[name] = of_name.get(name, 0.0) + part
         passed = {}
         for name, part in of_name.items():
-            most = max(executed.get(line, 0) for line in calls[name]) or 1
-            weights = {line: count * (executed.get(line, 0) or most) for line, count in calls[name].items()}
+            most = max(executed.get(line, 0) for line in callers[name]) or 1
+            weights = {line: count * (executed.get(line, 0) or most) for line, count in callers[name].items()}
             whole = sum(weights.values())
             for line, weight in weights.items():
                 passed[line] = passed.get(line, 0.0) + part * weight / whole

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from profsvc.analysis.source_code.addresses import SOURCES_OF_ORIGINS
-from profsvc.analysis.source_code.inlined import Line, Texts, calls_of_header, with_calls
+from profsvc.analysis.source_code.inlined import Line, Texts, calls_of_header, calls_of_short_functions, with_calls
 from profsvc.analysis.source_code.lanes import LEAVES, first_lanes_off
 from profsvc.analysis.source_code.registers import GUARD, Operands, jumps, last_write, operands, producers
 from profsvc.specs.line_evidence import LONG, SHORT, line_evidence, scoreboards
@@ -61,27 +61,43 @@ def line_times(instructions: Sequence[Row], causes: Sequence[Row], texts: Texts 
     ``saving_fraction``. What no cause with lines saves is divided by samples. ``texts`` are those of the lines, by file
     and line; without them registers alone show who calls a header.
     """
+    total: dict[Line, float] = {}
+    for times in times_by_cause(instructions, causes, texts).values():
+        for line, time in times.items():
+            total[line] = total.get(line, 0.0) + time
+    return total
+
+
+def times_by_cause(
+    instructions: Sequence[Row], causes: Sequence[Row], texts: Texts = NO_TEXTS
+) -> dict[str | None, dict[Line, float]]:
+    """Return for each cause with lines the share of the time of each line, as `line_times`; None has the rest."""
     code = _Code(instructions, texts)
     samples = sum(code.time)
     if not samples > 0:
         return {}
-    every, left = [0.0] * len(instructions), 1.0
+    every: dict[str | None, list[float]] = {}
     for row in causes:
         saving, found = row["saving_fraction"] or 0.0, code.of_cause(row["cause"])
         if (whole := sum(found)) > 0 and saving > 0:
-            every = [one + saving * part / whole for one, part in zip(every, found, strict=True)]
-            left -= saving
-    every = [one + max(left, 0.0) * own / samples for one, own in zip(every, code.time, strict=True)]
-    whole = sum(every)
-    total: dict[Line, float] = {}
-    for share, lines in zip(every, code.lines(), strict=True):
-        for line, part in lines.items():
-            total[line] = total.get(line, 0.0) + share / whole * part
+            every[row["cause"]] = [saving * part / whole for part in found]
+    left = max(1.0 - sum(map(sum, every.values())), 0.0)
+    every[None] = [left * own / samples for own in code.time]
+    whole = sum(map(sum, every.values()))
+    lines, calls = code.lines(), calls_of_short_functions(texts)
     executed: dict[Line, int] = {}
     for row in instructions:
         line = row["file"], row["source_line"]
         executed[line] = max(executed.get(line, 0), row["instructions"] or 0)
-    return with_calls(total, texts, executed)
+    return {cause: with_calls(_by_line(shares, lines, whole), calls, executed) for cause, shares in every.items()}
+
+
+def _by_line(shares: Sequence[float], lines: Sequence[Mapping[Line, float]], whole: float) -> dict[Line, float]:
+    total: dict[Line, float] = {}
+    for share, parts in zip(shares, lines, strict=True):
+        for line, part in parts.items():
+            total[line] = total.get(line, 0.0) + share / whole * part
+    return total
 
 
 class _Code:

@@ -71,7 +71,7 @@ def file_names(files: Iterable[str | None]) -> dict[str | None, str]:
 
 
 def summary(line: Row, names: Mapping[str | None, str]) -> str:
-    """Return a line with its share of the samples, its main stall reason, and what it causes, as a sentence.
+    """Return a line with its share of the samples, its main stall reason, what it causes and why, as a sentence.
 
     ``names`` are those of its file, see `file_names`.
 
@@ -82,6 +82,10 @@ def summary(line: Row, names: Mapping[str | None, str]) -> str:
     >>> summary({"file": "/src/a.cu", "source_line": 44, "address": None, "samples_fraction": 0.01,
     ...          "main_stall": "Wait", "samples": 1, "time_fraction": 0.92}, names)
     'a.cu line 44: 1.0 % of the samples, Wait; it causes 92.0 % of the time'
+    >>> summary({"file": "/src/a.cu", "source_line": 44, "address": None, "samples_fraction": 0.92,
+    ...          "main_stall": "Wait", "samples": 92, "time_fraction": 0.92, "main_cause_title": "Barriers",
+    ...          "main_cause_fraction": 0.5}, names)
+    'a.cu line 44: 92.0 % of the samples, Wait; Barriers: 50.0 % of the time'
     """
     share = f"{line['samples']} samples"
     if line["samples_fraction"] is not None:
@@ -91,6 +95,9 @@ def summary(line: Row, names: Mapping[str | None, str]) -> str:
     told = ""
     if caused is not None and abs(caused - (line["samples_fraction"] or 0.0)) >= LEAST_DIFFERENCE:
         told = f"; it causes {100 * caused:.1f} % of the time"
+    lost = line.get("main_cause_fraction") or 0.0
+    if lost >= LEAST_DIFFERENCE:
+        told += f"; {line['main_cause_title']}: {100 * lost:.1f} % of the time"
     return f"{_place(line, names)}: {', '.join(part for part in (share, line['main_stall']) if part)}{told}"
 
 

@@ -36,6 +36,7 @@ def _number(name: str, title: str, kind: str = "number") -> Column:
 COLUMNS = (
     _number("samples_fraction", "samples", "part"),
     Column("time_fraction", "time caused", "part", "figure.time_caused"),
+    Column("main_cause_title", "cause"),
     Column("main_stall", "stall reason"),
     Column("place", "line"),
     Column("text", "source and SASS", "name", width=160),
@@ -113,7 +114,7 @@ def _table_rows(
         rows.append(line | {"run_id": run_id, "place": place or line["address"], "text": text})
         shown = line["sass"][:most]
         left_out += len(line["sass"]) - len(shown)
-        own = {"run_id": run_id, "time_fraction": None}
+        own = {"run_id": run_id, "time_fraction": None, "main_cause_title": None}
         rows += [row | own | {"place": row["address"], "text": row["sass"]} for row in shown]
     return rows, left_out
 

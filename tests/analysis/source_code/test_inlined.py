@@ -2,7 +2,7 @@
 
 import pytest
 
-from profsvc.analysis.source_code.inlined import calls_of_header, defined_function, with_calls
+from profsvc.analysis.source_code.inlined import calls_of_header, calls_of_short_functions, defined_function, with_calls
 from profsvc.analysis.source_code.line_times import line_times
 from tests.analysis.source_code.test_line_times import HEADER, row
 
@@ -33,7 +33,7 @@ def test_a_function_of_one_line_shares_its_time_with_the_lines_that_call_it() ->
         ("a.cu", 3): "s += both(1) + both(2);",
         ("a.cu", 4): "t += both(3) + half (s);",
     }
-    found = with_calls({("a.cuh", 1): 0.9, ("a.cu", 2): 0.0, ("a.cu", 3): 0.1}, texts, {})
+    found = with_calls({("a.cuh", 1): 0.9, ("a.cu", 2): 0.0, ("a.cu", 3): 0.1}, calls_of_short_functions(texts), {})
     assert sum(found.values()) == pytest.approx(1)
     assert found == pytest.approx(
         {("a.cuh", 1): 0.45, ("a.cu", 2): 0.15, ("a.cu", 3): 0.1 + 0.1, ("a.cu", 4): 0.15 + 0.05}
@@ -42,18 +42,18 @@ def test_a_function_of_one_line_shares_its_time_with_the_lines_that_call_it() ->
 
 def test_calls_share_by_how_often_their_line_is_executed() -> None:
     texts = {("a", 1): "int f(int x) { return x; }", ("a", 2): "y = f(x);", ("a", 3): "z = f(y);", ("a", 4): "f(f(z));"}
-    found = with_calls({("a", 1): 0.8}, texts, {("a", 1): 99, ("a", 2): 10, ("a", 3): 30})
+    found = with_calls({("a", 1): 0.8}, calls_of_short_functions(texts), {("a", 1): 99, ("a", 2): 10, ("a", 3): 30})
     assert found == pytest.approx({("a", 1): 0.4, ("a", 2): 0.04, ("a", 3): 0.12, ("a", 4): 0.24})
 
 
 def test_functions_that_call_each_other_end() -> None:
     texts = {("a", 1): "int f(int x) { return g(x); }", ("a", 2): "int g(int x) { return f(x); }"}
-    assert sum(with_calls({("a", 1): 1.0}, texts, {}).values()) == pytest.approx(1)
+    assert sum(with_calls({("a", 1): 1.0}, calls_of_short_functions(texts), {}).values()) == pytest.approx(1)
 
 
 def test_a_line_that_nobody_calls_or_that_is_too_long_keeps_its_time() -> None:
     texts = {("a", 1): "int f(int x) { return x; }", ("a", 2): "y = f(x);" + " " * 500}
-    assert with_calls({("a", 1): 1.0}, texts, {}) == {("a", 1): 1.0}
+    assert with_calls({("a", 1): 1.0}, calls_of_short_functions(texts), {}) == {("a", 1): 1.0}
 
 
 def test_instructions_of_a_header_count_for_the_nearest_line_that_calls_one_of_its_functions() -> None:
