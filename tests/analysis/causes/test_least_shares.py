@@ -39,11 +39,11 @@ def _recorded(name: str) -> pd.DataFrame:
 def test_shares_fitted_to_other_sets_name_more_flaws_first(launches: Launches, today: Launches) -> None:
     then, fit = (np.sum(counts, axis=0) for counts in zip(*left_out(launches, today).values(), strict=True))
     pairs, others = fit[0], fit[3]
-    assert fit[1] >= then[1] + 20
+    assert fit[1] >= then[1] + 15
     assert fit[2] >= then[2] - 2
-    assert fit[4] >= then[4] - 20
+    assert fit[4] >= then[4]
     assert fit[1] / pairs > 0.81
-    assert fit[4] / others > 0.88
+    assert fit[4] / others > 0.9
 
 
 def test_the_answer_is_what_exceeds_its_share_most() -> None:
