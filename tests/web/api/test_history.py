@@ -1,19 +1,26 @@
 """``/v1/history``: what the command prints, and nothing of another project."""
 
+import shutil
+
 import httpx
 import pytest
 
 from profsvc import store
 from profsvc.client import Client
+from profsvc.web.http.state import AppState
 from tests.views import histories
 from tests.web.conftest import running
 
 
-@pytest.fixture
-def nights(site, engine):
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory, empty):
+    """A service on a store of nights; tests only read it."""
+    file = shutil.copy(empty, tmp_path_factory.mktemp("nights") / "store.sqlite")
+    engine = store.open_store(str(file), pooled=True)
     histories.fill(engine, histories.steady(6) + histories.steady(5, 110.0, 2))
-    with running(site()) as service:
+    with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         yield service
+    engine.dispose()
 
 
 def test_the_answer_is_that_of_the_view(nights):

@@ -1,5 +1,7 @@
 """Nightly reports and findings over HTTP."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -12,12 +14,27 @@ from tests.web.conftest import error_of
 NIGHTS = 12
 
 
-@pytest.fixture
-def nights(engine):
+@pytest.fixture(scope="module")
+def nights_file(tmp_path_factory, empty):
+    file = shutil.copy(empty, tmp_path_factory.mktemp("nights") / "store.sqlite")
+    engine = store.open_store(str(file), pooled=True)
     rng = np.random.default_rng(2)
     for night in range(NIGHTS):
         put(engine, night, rng, temperature_c=None, slower=(1.1 if night >= NIGHTS - 3 else 1.0, 1.0))
     report(engine, NIGHTS - 1)
+    engine.dispose()
+    return file
+
+
+@pytest.fixture
+def engine(tmp_path, nights_file):
+    engine = store.open_store(str(shutil.copy(nights_file, tmp_path / "store.sqlite")), pooled=True)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def nights(engine):
     return engine
 
 
