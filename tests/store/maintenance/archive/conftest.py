@@ -17,6 +17,12 @@ def files(tmp_path: Path) -> BlobStore:
     return BlobStore(tmp_path / "kept", free_bytes=1)
 
 
+@pytest.fixture(scope="session")
+def contents() -> dict[str, tuple[str, Path]]:
+    """What the first `year` of each kind of store made, for all modules of this folder."""
+    return {}
+
+
 @pytest.fixture
 def year(engine: Engine, files: BlobStore, filled: Filled) -> Engine:
     def fill() -> None:
