@@ -229,9 +229,10 @@ def test_pages_come_back(engine: Engine, name: str) -> None:
         batches = list(formats.read(open_stream(stream))[1])
     wides = [batch.wide for batch in batches if batch.wide is not None]
     stored = store.write_upload(engine, info(), store.RunInfo(name="r"), batches)
-    assert rows_of(engine) == expected(stored, *wides)
+    every = expected(stored, *wides)
+    assert rows_of(engine) == every
     launch = stored.upload_id * store.schema.column_types.IDS_PER_UPLOAD + 2
-    assert rows_of(engine, launch_id=launch) == [row for row in expected(stored, *wides) if row[0] == launch]
+    assert rows_of(engine, launch_id=launch) == [row for row in every if row[0] == launch]
 
 
 def test_questions_of_one_launch_or_one_metric(engine: Engine) -> None:
