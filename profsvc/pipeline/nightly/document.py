@@ -30,6 +30,7 @@ MAX_POINTS = 120
 MAX_NAME_CHARS = 500
 POINT_COLUMNS = ("run_id", "run", "at", "value", "low", "high", "raw")
 RUN_COLUMNS = ("run_id", "run", "project", "device", "branch", "at", "build")
+REPEATED_COLUMNS = ("run", "project", "repeats", "build")
 POWER_KINDS = ("power", "energy")
 
 
@@ -108,6 +109,7 @@ def document(
         "told": verdict.told,
         "uncorrected": _uncorrected(looked),
         "older_analysis": looked.older_analysis,
+        "repeated": looked.runs.loc[looked.runs["repeats"].notna(), list(REPEATED_COLUMNS)].to_dict("records"),
         "uploads": {"received": len(looked.uploads), "partial": partial, "refused": list(looked.refused),
                     "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
         "predictions": list(looked.predictions),

@@ -33,7 +33,7 @@ def parts(document: Row) -> list[Part]:
     made = (
         _found(document), _kernels(document), _moved(document), _reruns(document), _open(document),
         _explained(document), _told(document), _uploads(document), _predictions(document), _uncorrected(document),
-        _older_analysis(document), _without_device(document), _runs(document),
+        _older_analysis(document), _repeated(document), _without_device(document), _runs(document),
     )  # fmt: skip
     return [part for part in made if part.rows or part.words or part.findings]
 
@@ -234,6 +234,18 @@ def _older_analysis(document: Row) -> Part:
         "which are not compared; compute them again with: profsvc analyze --all"
     ]
     return Part("Computed by an older version", words=words if runs else [])
+
+
+def _repeated(document: Row) -> Part:
+    repeated = document.get("repeated", [])  # reports of before lack it
+    rows = [tuple(short(one[name]) for name in ("run", "project", "repeats", "build")) for one in repeated[:MAX_ROWS]]
+    more = len(repeated) - len(rows)
+    words = [
+        "each of these runs only has the bytes of files of another run: nothing was measured anew, but it counts as a "
+        "measurement; check that the job writes its files anew, and delete the run with: profsvc delete RUN --all"
+    ]
+    words += [f"and {more} more"] if more > 0 else []
+    return Part("Nothing measured anew", ("run", "project", "has the files of", "binary"), rows, words if rows else [])
 
 
 def _without_device(document: Row) -> Part:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profsvc.store.connection.sql import Engine, bindparam, text
+from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.run_views import ALL_BRANCHES, BRANCH_SQL
 
@@ -40,6 +40,7 @@ _RUNS = f"""
     ) t WHERE place <= :most AND newest > :since AND :branch IN ('{ALL_BRANCHES}', coalesce(branch, ''))
     ORDER BY at, run_id
 """
+_FILES = "SELECT upload_id, run_id, sha256 FROM uploads WHERE run_id IN :runs AND received_at < :until"
 _OF_RUNS = {
     "durations": """
         SELECT u.run_id, k.kernel, k.kernel_short, u.format, t.p50_ns AS value
@@ -136,15 +137,43 @@ def nightly_runs(
     """Return the newest runs of each history that an upload after ``since`` came for, in order of time.
 
     A history is of a project, a device and a branch, which is None for a main one. Columns: run_id, project, run,
-    device, branch, build (tag `BINARY_TAG`, else the commit), at, version (of its analysis), newest_upload_id. Uploads
-    from ``until`` (UTC) on do not count; an empty ``project`` is every one. At most ``most`` runs of each history.
+    device, branch, build (tag `BINARY_TAG`, else the commit), at, version (of its analysis), newest_upload_id, and
+    repeats: the run of the same history whose files it holds again and no others, else None. Uploads from ``until``
+    (UTC) on do not count; an empty ``project`` is every one. At most ``most`` runs of each history.
     """
     values = {"project": project, "until": until, "since": since, "most": most, "binary": BINARY_TAG}
     values["branch"] = branch or ""
     with reading(engine) as connection:
         result = connection.execute(text(_RUNS), values)
         found = pd.DataFrame(result.all(), columns=list(result.keys()), dtype=object)
-    return found.astype({"run_id": "int64", "newest_upload_id": "int64"})
+        found = found.astype({"run_id": "int64", "newest_upload_id": "int64"})
+        found["repeats"] = pd.Series(_repeated(connection, found, until), found.index, dtype=object)
+    return found
+
+
+def _repeated(connection: Connection, runs: pd.DataFrame, until: str) -> list[str | None]:
+    """Return for each run that run of its history which has all of its files from an earlier upload, if there is one.
+
+    A second measurement hardly has the bytes of the first, so those files were probably measured once.
+    """
+    run_ids = runs["run_id"].tolist()
+    history = dict(zip(run_ids, zip(runs["project"], runs["device"], runs["branch"], strict=True), strict=True))
+    names = dict(zip(run_ids, runs["run"], strict=True))
+    asked = text(_FILES).bindparams(bindparam("runs", expanding=True))
+    first: dict[tuple[Any, str], int] = {}
+    holders: dict[int, list[int]] = {}
+    files = [
+        tuple(row)
+        for begin in range(0, len(run_ids), RUNS_PER_QUERY)
+        for row in connection.execute(asked, {"runs": run_ids[begin : begin + RUNS_PER_QUERY], "until": until})
+    ]
+    for _, run_id, sha256 in sorted(files):
+        holder = first.setdefault((history[run_id], sha256), run_id)
+        holders.setdefault(run_id, []).append(holder)
+    return [
+        None if run_id in holders[run_id] or len({*holders[run_id]}) > 1 else names[holders[run_id][0]]
+        for run_id in run_ids
+    ]
 
 
 def series_of_runs(

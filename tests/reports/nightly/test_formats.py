@@ -57,6 +57,7 @@ def document(subject: str = PLAIN, **more: Any) -> dict[str, Any]:
         "series": {"looked_at": 9, "tested": 8, "short": 1, "needed": 2, "corrected": 2},
         "findings": [first, finding(2, "idle", worse=0, before=80.0, after=70.0, history=None)],
         "moved": [finding(3, subject) | {"was": "new", "state": "fixed", "because": "back"}],
+        "repeated": [{"run": subject, "project": "lab", "repeats": subject, "build": subject}],
         "open": [finding(5, subject)],
         "reruns": [first | {"value": 320.0, "expected": 300.0, "command": f"measure {subject} again"}],
         "explained": [first], "uncorrected": [{"reason": subject, "windows": 2, "runs": 1}], "uploads": uploads,
@@ -67,7 +68,8 @@ def document(subject: str = PLAIN, **more: Any) -> dict[str, Any]:
 
 TITLES = [
     "Changes", "Status of earlier findings", "Re-runs requested", "Open findings",
-    "Explained by temperature", "Files that failed", "Predictions", "Power not corrected", "Runs",
+    "Explained by temperature", "Files that failed", "Predictions", "Power not corrected",
+    "Nothing measured anew", "Runs",
 ]  # fmt: skip
 
 
@@ -126,7 +128,7 @@ def test_a_quiet_night_is_short():
     empty: dict[str, Any] = {
         "findings": [], "moved": [], "open": [], "reruns": [], "explained": [], "uncorrected": [], "predictions": [],
         "runs": [], "uploads": {"received": 0, "rejected_lines": 0, "refused": [], "partial": []}, "changed": False,
-        "one_line": "nothing changed: 1 run, 9 series",
+        "repeated": [], "one_line": "nothing changed: 1 run, 9 series",
     }  # fmt: skip
     made = document() | empty
     written = nightly_formats.text(made)
@@ -279,3 +281,12 @@ def test_the_subject_line_is_true_read_alone():
         "found": "1 regression, 1 suspected change (re-run wanted) in 1 run; worst: gemm power +3.3 %; "
         "1 regression still open (#5 gemm power +3.3 % since run r8); 1 of 9 series too short to judge",
     }
+
+
+def test_a_run_with_the_files_of_another_is_named():
+    told = nightly_formats.text(document())
+    (begin,) = (place for place in range(len(told)) if told.startswith("Nothing measured anew", place))
+    assert told[begin:].splitlines()[1:3] == [
+        "  run   project  has the files of  binary", "  gemm  lab      gemm              gemm",
+    ]  # fmt: skip
+    assert "Nothing measured anew" not in nightly_formats.text(document() | {"repeated": []})

@@ -15,6 +15,7 @@ from profsvc.pipeline.nightly import report as of_night
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest import refusals
 from profsvc.store.maintenance import migrations
+from profsvc.tables import Batch
 from profsvc.views import findings as of_findings
 from profsvc.views import nightly
 from tests.nights import DEVICE, KERNELS, MICROSECONDS, SECONDS, day, put, quantities, report
@@ -47,6 +48,27 @@ def test_runs_come_in_the_order_of_their_times(engine: Engine, rng: np.random.Ge
     assert ids(store.nightly_runs(engine, "", LATER, 3, 10)) == [4]  # nothing new came for the other
     assert ids(store.nightly_runs(engine, "", "2026-01-07T00:00:00Z", 0, 10)) == [2, 4, 1]
     assert store.projects(engine) == ["lab", "other"]
+
+
+def test_a_run_that_only_has_the_files_of_an_earlier_one_names_it(engine: Engine) -> None:
+    files = {"first": "ab", "again": "a", "same": "ba", "more": "bc", "lab first": "a", "x first": "b"}
+    for number, (name, contents) in enumerate(files.items(), 1):
+        project, tags = "lab" if "lab" in name else "default", {"branch": "x"} if "x " in name else {}
+        run = store.RunInfo(project=project, name=name, started_at=f"2026-01-0{number}T00:00:00Z", tags=tags)
+        for content in contents:
+            info = store.UploadInfo(f"{content}.csv", content * 64, 1, "ncu-raw", received_at=run.started_at)
+            store.write_upload(engine, info, run, iter([Batch(lines_skipped=1)]))
+    found = store.nightly_runs(engine, "", LATER, 0, 10)
+    assert dict(zip(found["run"], found["repeats"], strict=True)) == {
+        "first": None, "again": "first", "same": "first", "more": None, "lab first": None, "x first": None
+    }  # fmt: skip
+    # What is not there yet, or not any more, is no earlier one.
+    assert set(store.nightly_runs(engine, "", "2026-01-02T00:00:00Z", 0, 10)["repeats"]) == {None}
+    store.delete_run(engine, 1)
+    found = store.nightly_runs(engine, "default", LATER, 0, 10)
+    assert dict(zip(found["run"], found["repeats"], strict=True)) == {
+        "again": None, "same": None, "more": None, "x first": None
+    }  # fmt: skip
 
 
 def test_each_branch_is_a_history_of_its_own(engine: Engine, rng: np.random.Generator) -> None:
