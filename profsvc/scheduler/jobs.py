@@ -108,10 +108,9 @@ def prune(job: Job) -> str:
         key: value if given else None for key, given, value in (t.partition("=") for t in job.arguments["keep_tagged"])
     }
     runs = store.aged_runs(job.engine, store.read_age(job.arguments["older_than"]), job.project, tags)
-    for run in runs:
-        store.delete_run(job.engine, run["run_id"])
+    deleted = store.delete_aged_runs(job.engine, runs)
     freed = counted(store.remove_unneeded(job.engine, job.files), "byte")
-    return f"{counted(len(runs), 'run')} deleted, {freed} of leftovers removed"
+    return f"{counted(len(deleted), 'run')} deleted, {freed} of leftovers removed"
 
 
 def vacuum(job: Job) -> str:

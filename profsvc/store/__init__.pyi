@@ -56,6 +56,7 @@ from .maintenance.cleanup import (
 from .maintenance.deletion import (
     aged_runs as aged_runs,
     content_summary as content_summary,
+    delete_aged_runs as delete_aged_runs,
     delete_run as delete_run,
     delete_upload as delete_upload,
     deleted_upload as deleted_upload,

@@ -146,10 +146,12 @@ def prune(
     confirm_removal("would be removed" if dry_run else "This will remove", listed, yes or dry_run)
     if dry_run:
         return
+    deleted = store.delete_aged_runs(engine, runs)
     for run in runs:
-        store.delete_run(engine, run["run_id"])
+        if run not in deleted:
+            print_message(f"run {run['project']}/{run['run']} (id {run['run_id']}): left, as it changed meanwhile")
     freed = store.remove_unneeded(engine, files)
-    gone = f"{counted(len(runs), 'run')} deleted, {counted(freed, 'byte')} of leftovers removed"
+    gone = f"{counted(len(deleted), 'run')} deleted, {counted(freed, 'byte')} of leftovers removed"
     print_message(f"{gone}; profsvc db vacuum frees the space")
 
 

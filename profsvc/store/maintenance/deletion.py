@@ -40,10 +40,15 @@ _RUN = """
 # The age of a run is that of its newest file.
 _AGED = """
     SELECT r.run_id, r.project, r.name AS run, coalesce(max(u.received_at), r.created_at) AS last_upload,
-           count(u.upload_id) AS uploads, coalesce(sum(u.launches), 0) AS launches,
+           count(u.upload_id) AS uploads, max(u.upload_id) AS newest_upload_id,
+           coalesce(sum(u.launches), 0) AS launches,
            coalesce(sum(u.samples), 0) AS samples, coalesce(sum(u.size_bytes), 0) AS size_bytes
     FROM runs r LEFT JOIN uploads u ON u.run_id = r.run_id
     GROUP BY r.run_id, r.project, r.name, r.created_at ORDER BY r.run_id
+"""
+
+_FILES_OF_RUN = """
+    SELECT count(*) AS uploads, max(upload_id) AS newest_upload_id FROM uploads WHERE run_id = :run_id
 """
 
 
@@ -78,9 +83,27 @@ def delete_upload(engine: Engine, upload_id: int, complete: CompleteRun = lambda
 
 def delete_run(engine: Engine, run_id: int) -> None:
     """Delete a run with its files and results."""
+    if not _delete_run(engine, run_id):
+        raise NotFoundError(f"no run has the number {run_id}")
+
+
+def delete_aged_runs(engine: Engine, runs: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Delete runs as `aged_runs` listed them; return those that were deleted.
+
+    A run that got a new file since, or that is gone, is left as it is.
+    """
+    return [run for run in runs if _delete_run(engine, run["run_id"], run)]
+
+
+def _delete_run(engine: Engine, run_id: int, listed: Mapping[str, Any] | None = None) -> bool:
+    """Delete a run unless it is gone, or its files are not those with which it was ``listed``; return whether."""
     with writing(engine) as connection:
         if not _lock_run(connection, run_id):
-            raise NotFoundError(f"no run has the number {run_id}")
+            return False
+        if listed is not None:
+            now_there = connection.execute(text(_FILES_OF_RUN), {"run_id": run_id}).mappings().one()
+            if any(listed[name] != value for name, value in now_there.items()):
+                return False
         query = text("SELECT upload_id FROM uploads WHERE run_id = :run_id")
         found = _uploads(connection, list(connection.execute(query, {"run_id": run_id}).scalars()))
         _record_deletion(connection, found)
@@ -88,6 +111,7 @@ def delete_run(engine: Engine, run_id: int) -> None:
             clear_upload(connection, row["upload_id"])
         clear_results(connection, run_id)
         connection.execute(text("DELETE FROM runs WHERE run_id = :run_id"), {"run_id": run_id})
+        return True
 
 
 def _uploads(connection: Connection, numbers: list[int]) -> list[dict[str, Any]]:

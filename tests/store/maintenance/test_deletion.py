@@ -1,5 +1,6 @@
 """Deletion that can be undone."""
 
+import io
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -111,6 +112,25 @@ def test_old_runs_are_chosen_by_their_last_file(full: Engine) -> None:
     assert store.aged_runs(full, timedelta(days=36500)) == []
     row = store.aged_runs(full, timedelta(days=30))[0]
     assert store.content_summary(row) == f"2 uploads, 2 launches, 8 samples, {row['size_bytes']} bytes"
+
+
+def test_a_run_that_changed_since_it_was_listed_is_not_pruned_and_stops_no_other(
+    full: Engine, files: BlobStore
+) -> None:
+    with writing(full) as connection:
+        connection.execute(text("UPDATE uploads SET received_at = '2020-01-01T00:00:00Z'"))
+    listed = store.aged_runs(full, timedelta(days=30))
+    assert [row["run"] for row in listed] == ["r", "q"]
+    content = io.BytesIO((FIXTURES / "ncu_raw" / "swiss.csv").read_bytes())
+    pipeline.ingest(full, content, "new.csv", store.RunInfo(run_id=listed[0]["run_id"]), files=files)
+    assert [row["run"] for row in store.delete_aged_runs(full, listed)] == ["q"]
+    assert [row["name"] for row in store.select(full, "v1_runs")] == ["r"]
+    gone, *_ = listed[::-1]
+    with writing(full) as connection:
+        connection.execute(text("UPDATE uploads SET received_at = '2020-01-01T00:00:00Z'"))
+    again = [gone, *store.aged_runs(full, timedelta(days=30))]
+    assert [row["run"] for row in store.delete_aged_runs(full, again)] == ["r"]
+    assert store.select(full, "v1_runs") == []
 
 
 def test_a_long_file_is_restored(full: Engine, files: BlobStore, monkeypatch) -> None:
