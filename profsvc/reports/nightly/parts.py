@@ -241,11 +241,11 @@ def _repeated(document: Row) -> Part:
     rows = [tuple(short(one[name]) for name in ("run", "project", "repeats", "build")) for one in repeated[:MAX_ROWS]]
     more = len(repeated) - len(rows)
     words = [
-        "each of these runs only has the bytes of files of another run: nothing was measured anew, but it counts as a "
-        "measurement; check that the job writes its files anew, and delete the run with: profsvc delete RUN --all"
+        "each of these runs only has the bytes of files of another run: nothing was measured, but it counts as a "
+        "measurement; check that the job writes new files, and delete the run with: profsvc delete RUN --all"
     ]
     words += [f"and {more} more"] if more > 0 else []
-    return Part("Nothing measured anew", ("run", "project", "has the files of", "binary"), rows, words if rows else [])
+    return Part("Repeated files", ("run", "project", "has the files of", "binary"), rows, words if rows else [])
 
 
 def _without_device(document: Row) -> Part:

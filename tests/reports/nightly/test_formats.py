@@ -69,7 +69,7 @@ def document(subject: str = PLAIN, **more: Any) -> dict[str, Any]:
 TITLES = [
     "Changes", "Status of earlier findings", "Re-runs requested", "Open findings",
     "Explained by temperature", "Files that failed", "Predictions", "Power not corrected",
-    "Nothing measured anew", "Runs",
+    "Repeated files", "Runs",
 ]  # fmt: skip
 
 
@@ -285,8 +285,8 @@ def test_the_subject_line_is_true_read_alone():
 
 def test_a_run_with_the_files_of_another_is_named():
     told = nightly_formats.text(document())
-    (begin,) = (place for place in range(len(told)) if told.startswith("Nothing measured anew", place))
+    (begin,) = (place for place in range(len(told)) if told.startswith("Repeated files", place))
     assert told[begin:].splitlines()[1:3] == [
         "  run   project  has the files of  binary", "  gemm  lab      gemm              gemm",
     ]  # fmt: skip
-    assert "Nothing measured anew" not in nightly_formats.text(document() | {"repeated": []})
+    assert "Repeated files" not in nightly_formats.text(document() | {"repeated": []})
