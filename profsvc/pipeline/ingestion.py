@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 from profsvc import pipeline, store, tables
-from profsvc.errors import InputError, ServiceError, first_of
+from profsvc.errors import InputError, NotFoundError, ServiceError, first_of
 from profsvc.formats.parsing.unpacked_copies import copies_in
 from profsvc.pipeline.import_result import ImportResult, Progress, result_from_store
 from profsvc.pipeline.kept_bytes import OpenUpload, open_arriving_or_kept, open_kept_bytes
@@ -78,7 +78,15 @@ def ingest(
         if arrival.size > MAX_FREE_BYTES:
             free_blocks()
         here = partial(open_arriving_or_kept, arrival, files)
-        store.retry(engine, partial(_analyze_if_unfinished, engine, stored.run_id, here, power_later=power_later))
+        try:
+            store.retry(engine, partial(_analyze_if_unfinished, engine, stored.run_id, here, power_later=power_later))
+        except NotFoundError:
+            if store.select(engine, "v1_runs", run_id=stored.run_id):
+                raise
+            raise NotFoundError(
+                f"{file_name} was stored in run {stored.run!r}, which was deleted before its results were computed; "
+                "upload the file again, or restore it with: profsvc undelete"
+            ) from None
     verdict.known, verdict.upload_id = stored.known, stored.upload_id
     verdict.run_id, verdict.run = stored.run_id, stored.run
     verdict.message = stored.message  # which has what is known only when all is stored

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, store
-from profsvc.errors import InputError
+from profsvc.errors import InputError, NotFoundError
 from profsvc.store.ingest import incoming_file
 from profsvc.views.explain.numbers import explain
 
@@ -42,6 +42,21 @@ def check(path: Path, **options: object) -> pipeline.ImportResult:
 @store.snapshot
 def rows(engine: Engine) -> dict[str, list[dict]]:
     return {view: store.select(engine, view) for view in store.VIEWS}
+
+
+def test_a_run_that_is_deleted_while_its_results_are_computed_is_told(engine, monkeypatch):
+    analyze = pipeline.analysis.analyze
+
+    def deleted_first(engine: Engine, run_id: int, **how: object) -> int:
+        store.delete_run(engine, run_id)
+        return analyze(engine, run_id, **how)
+
+    monkeypatch.setattr(pipeline.analysis, "analyze", deleted_first)
+    told = r"plain.csv was stored in run 'r', which was deleted before its results were computed; upload the file again"
+    with pytest.raises(NotFoundError, match=told):
+        ingest(engine, FIXTURES / "ncu_raw" / "plain.csv")
+    monkeypatch.undo()
+    assert ingest(engine, FIXTURES / "ncu_raw" / "plain.csv").launches == 2
 
 
 def test_checking_and_storing_give_one_account(engine, monkeypatch):
