@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.source_code.inlined import Line
-from profsvc.analysis.source_code.line_times import times_by_cause
+from profsvc.analysis.source_code.line_times import is_of_toolkit, times_by_cause
 from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels
 from profsvc.specs.causes import causes as causes_by_name
@@ -131,6 +131,12 @@ def _times(
     Without line information each instruction is a line.
     """
     places = {row["address"]: row for row in reversed(instructions) if row["sass"] and not row["repeated"]}
+    # An instruction of a header of the toolkit may stand at the line that calls it, too.
+    callers = {row["address"]: _place(row) for row in reversed(instructions) if not is_of_toolkit(row["file"] or "")}
+    for address, row in places.items():
+        file, line = callers.get(address, _place(row))
+        if row["file"] is not None and is_of_toolkit(row["file"]):
+            places[address] = row | {"file": file, "source_line": line}
     rows = sorted(places.values(), key=lambda row: int(row["address"], 16))
     if all(row["source_line"] is None for row in rows):
         rows = [row | dict(zip(("file", "source_line"), _place(row), strict=True)) for row in rows]

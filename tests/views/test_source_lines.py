@@ -117,6 +117,17 @@ def test_the_launch_is_named_by_number_and_id(engine: Engine) -> None:
         assert source_lines(engine, "r", name)["launch"]["launch_id"] == launch["launch_id"]
 
 
+def test_an_instruction_of_a_header_counts_for_the_line_under_which_the_export_has_it_too(engine: Engine) -> None:
+    header = "/usr/local/cuda/include/sm_20_atomic_functions.hpp"
+    page = both(SAXPY).replace('"9","f();"', '"9","-"').replace('"7","y = x;"', '"7","-"').split("\n")
+    # The load is of line 7 of a header, and of line 9 of the user's file after it.
+    page[0:1] = [f'"File Path","{header}"']
+    page[7:7] = ['"File Path","/src/a.cu"', *page[1:3]]
+    upload(engine, "\n".join(page), "source.csv")
+    found = {(one["file"], one["source_line"]): one["time_fraction"] for one in source_lines(engine, "r")["lines"]}
+    assert found == {("/src/a.cu", 9): 1.0, (header, 7): 0.0}
+
+
 def test_a_line_names_the_cause_that_has_most_of_its_time(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     upload(engine, raw(launches(SAXPY)), "raw.csv")
     upload(engine, sass(SAXPY), "sass.csv")
