@@ -138,21 +138,24 @@ class _Code:
 
     def _counted(self, kind: str) -> list[float]:
         of_instruction = {
-            "indexed_waits": [
-                time * any(name.startswith("R") for name in one.read)
-                for time, one in zip(self.time, self.code, strict=True)
-            ],
-            "memory_waits": self.waits[LONG],
-            "tile_waits": self.tile,
-            "barrier_waits": self.barrier,
-            "lanes_off": self._lanes_off(),
-            "predicated_off": self._predicated_off(),
-            "uneven_turns": self._uneven_turns(),
-            "alone": self._alone(),
+            "indexed_waits": self._indexed_waits,
+            "memory_waits": lambda: self.waits[LONG],
+            "tile_waits": lambda: self.tile,
+            "barrier_waits": lambda: self.barrier,
+            "result_waits": self._result_waits,
+            "lanes_off": self._lanes_off,
+            "predicated_off": self._predicated_off,
+            "uneven_turns": self._uneven_turns,
+            "alone": self._alone,
         }
-        if kind == "result_waits":
-            return [short + _stalled(row, *FIXED) for short, row in zip(self.waits[SHORT], self.rows, strict=True)]
-        return of_instruction[kind] if kind in of_instruction else [_count(row, kind) for row in self.rows]
+        return of_instruction[kind]() if kind in of_instruction else [_count(row, kind) for row in self.rows]
+
+    def _indexed_waits(self) -> list[float]:
+        indexed = (any(name.startswith("R") for name in one.read) for one in self.code)
+        return [time * own for time, own in zip(self.time, indexed, strict=True)]
+
+    def _result_waits(self) -> list[float]:
+        return [short + _stalled(row, *FIXED) for short, row in zip(self.waits[SHORT], self.rows, strict=True)]
 
     def _predicated_off(self) -> list[float]:
         """Return the lanes that are off in each instruction by its predicate, or as only the first of a warp work.
