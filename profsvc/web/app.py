@@ -1,11 +1,15 @@
 """The application: all routes behind the request guard."""
 
+from collections.abc import Sequence
+from functools import cache
+
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
 
 from profsvc import settings
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
@@ -59,6 +63,18 @@ def create_app(state: AppState) -> FastAPI:
     app = FastAPI(title="profsvc", version=settings.version(), openapi_url=None, docs_url=None, redoc_url=None,
                   redirect_slashes=False)  # fmt: skip
     app.state.profsvc = state
+    app.router.routes.extend(_routes())
+    app.add_exception_handler(HTTPException, _framework_error)
+    app.add_exception_handler(RequestValidationError, _framework_error)
+    app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=4)
+    app.add_middleware(RequestGuard, state=state)
+    return app
+
+
+@cache
+def _routes() -> Sequence[BaseRoute]:
+    """Return all routes. They hold nothing of a service, so those of one process share them."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for group in ROUTE_MODULES:
         group.register(app)
     described = {"type": "object", "required": ["openapi", "info", "paths"]}
@@ -71,11 +87,7 @@ def create_app(state: AppState) -> FastAPI:
         gives={"application/json": {"schema": described}},
     )
     add_route(app, "/v1", get_index, "read", name="index")
-    app.add_exception_handler(HTTPException, _framework_error)
-    app.add_exception_handler(RequestValidationError, _framework_error)
-    app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=4)
-    app.add_middleware(RequestGuard, state=state)
-    return app
+    return app.routes
 
 
 async def get_index(request: Request) -> Response:

@@ -122,3 +122,9 @@ def test_a_path_answers_in_the_form_that_is_accepted(looked_at, path, accept, ki
     assert answer.status_code == 200
     assert answer.headers["content-type"].partition(";")[0] == kind
     assert "Accept" in answer.headers["vary"]
+
+
+def test_services_of_one_process_share_their_routes_and_nothing_else(looked_at, service):
+    assert service.ok("/v1/runs")["rows"] == []
+    assert [row["name"] for row in looked_at.ok("/v1/runs")["rows"]] == ["h200"]
+    assert service.ok("/v1/runs")["rows"] == []
