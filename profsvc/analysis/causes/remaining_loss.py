@@ -12,7 +12,8 @@ from profsvc.specs.causes import least_shares
 REMAINING = 0.17
 """Share of what causes that do not stand out take of the time which versions without the flaw lose, too.
 
-The share with the smallest error of the potential of 726 pairs of versions."""
+On 726 pairs of versions the potential has the smallest mean error with 0.2, and with 0.18 to 0.21 on all sets but one;
+the median of the errors rises from 0.17 on."""
 LONGEST = 1.5
 """The most by which what remains makes the ideal time longer: beside a large flaw small causes are not known so well.
 
