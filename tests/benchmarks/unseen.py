@@ -117,12 +117,9 @@ def fitted(launches: Launches) -> Fit:
 
 
 def answered(shares: Array, least: Array) -> list[list[str]]:
-    """Return the causes of each launch: those that exceed their least share by the factor, then the others by share.
-
-    "limit" stands first if none exceeds it.
-    """
+    """Return the causes of each launch by the factor to their least share; "limit" stands first if none exceeds it."""
     ratio = shares / least
-    order = np.lexsort((-np.where(ratio > 1, ratio, shares), ratio <= 1), axis=1)
+    order = np.argsort(-ratio, axis=1, kind="stable")
     names = [[FLAWS[column] for column in row] for row in order]
     return [own if top > 1 else ["limit", *own] for own, top in zip(names, ratio.max(axis=1), strict=True)]
 

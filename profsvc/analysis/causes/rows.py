@@ -8,7 +8,7 @@ from profsvc.analysis.causes import IDEAL_TIME_ERROR, MEASURED_TIME_ERROR
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.access_patterns import has_listed_places, looks_up_tables, unused_of_l2_loads
-from profsvc.analysis.potential.avoidable_work import class_shares
+from profsvc.analysis.potential.avoidable_work import POSSIBLE, class_shares
 from profsvc.analysis.potential.repeated_loads import evicted_share, read_again
 from profsvc.formulas.performance.lost_time import saving_interval
 from profsvc.specs.causes import causes, least_shares
@@ -30,7 +30,8 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     ``duration_ns``, both in the same order.
 
     Rank 1 is the answer: the cause that exceeds the share from which on it stands out by the largest factor, or the
-    limit of a launch of which no proven cause does. After those that stand out, in this order, come the others by cost.
+    limit of a launch of which no proven cause does. After those that stand out come the others in the same order;
+    half counts of what is not proven.
     ``low`` and ``high`` are the limits of ``saving_fraction``.
 
     The savings of a launch add up to what it loses over its ideal time; what no cause explains is a row of its own. A
@@ -55,7 +56,8 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     place, column = np.nonzero((amounts > 0) & known[:, None])
     own = np.flatnonzero(known)
     none = np.zeros(len(own))
-    found = [table[place, column] for table in (amounts, *interval, excess, 1.0 * stands_out)]
+    sure = excess * np.where(proven > 0, 1, POSSIBLE)
+    found = [table[place, column] for table in (amounts, *interval, sure, 1.0 * stands_out)]
     # All that is lost, while no cause stands out, is the most that the launch could gain.
     nothing = (none, none, np.where(has_gain[own], 0.0, loss[own]), none, none)
     share, low, high, far, stands = (np.concatenate(pair) for pair in zip(found, nothing, strict=True))
@@ -63,7 +65,7 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     kind = np.concatenate([np.array(names)[column] == UNEXPLAINED, np.where(has_gain[own], 2, -1)])
     cause = np.concatenate([np.array(names, dtype=object)[column], np.array(limits, dtype=object)[own]])
     of = np.concatenate([place, own])
-    order = np.lexsort((-np.where(stands > 0, far, share), -stands, kind, of))
+    order = np.lexsort((-far, -stands, kind, of))
     of, share, cause = of[order], share[order], cause[order]
     kinds = {name: one.kind for name, one in causes().items()}
     values = (

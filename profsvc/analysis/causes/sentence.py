@@ -164,7 +164,7 @@ def answer(rows: Sequence[Mapping[str, Any]], duration_ns: float | None = None) 
     first = rows[0]
     flaws = [one for one in rows[1:] if one["kind"] == "flaw" and (one["saving_fraction"] or 0.0) >= LEAST_NAMED]
     flaws = [one for one in flaws if one["cause"] in causes() and causes()[one["cause"]].avoidable not in UNPROVEN]
-    flaws = flaws[:MAX_NAMED]
+    flaws = sorted(flaws, key=lambda one: -one["saving_fraction"])[:MAX_NAMED]
     if first["kind"] != "limit" or not _open_loss(first) or len(flaws) < MIN_NAMED:
         return sentence(first, duration_ns)
     if sum(one["saving_fraction"] for one in flaws) < first["high"] / 2:

@@ -135,3 +135,13 @@ def test_a_cause_of_a_small_part_of_a_large_loss_does_not_stand_out() -> None:
         share < least_shares()[name].share for name, share in zip(flaws.cause, flaws.saving_fraction, strict=True)
     )
     assert table.iloc[0]["kind"] == "limit"
+
+
+def test_what_does_not_stand_out_is_in_the_order_of_the_factors_to_its_shares() -> None:
+    both = QUIET | FLAWS["grid_too_small"] | {"dram_throughput_fraction": 0.1, "sm_active_cycles_avg": 1.25e5}
+    table = rows([both], 0.97e5)
+    flaws = table[table["kind"] == "flaw"]
+    factors = [row.saving_fraction / least_shares()[row.cause].share for row in flaws.itertuples()]
+    assert max(factors) < 1
+    assert factors == sorted(factors, reverse=True)
+    assert not flaws["saving_fraction"].is_monotonic_decreasing
