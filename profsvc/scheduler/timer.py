@@ -72,6 +72,7 @@ class Timer:
         self._timer = BackgroundScheduler(timezone=UTC)
         self._triggers: dict[int, tuple[str, str]] = {}
         self._poll_lock = threading.Lock()
+        self._stopping = False
 
     def start(self) -> None:
         """Look at the rows now and from now on."""
@@ -86,12 +87,16 @@ class Timer:
     def stop(self) -> None:
         """Begin nothing more, and wait for what is under way."""
         log_line("scheduler stops", owner=self.context.owner)
+        with self._poll_lock:  # the shutdown holds a lock that a poll under way takes, and waits for the poll
+            self._stopping = True
         self._timer.shutdown(wait=True)
         log_line("scheduler stopped", owner=self.context.owner)
 
     def poll(self) -> None:
         """Make triggers of the rows, and begin what is to be done now."""
         with self._poll_lock:
+            if self._stopping:
+                return
             try:
                 rows = {row["schedule_id"]: row for row in store.list_schedules(self.context.engine)}
                 self._update_triggers(rows)

@@ -352,3 +352,24 @@ def test_a_night_is_reported_and_sent_once(context, clock, monkeypatch, tmp_path
     assert sent == [("bad", 0, by), ("good", 1, by), ("bad", 1, by)]
     assert (blocked / "all-2026-03-29.md").exists()
     assert (tmp_path / "good" / "all-2026-03-29.html").stat().st_mtime_ns == stamp
+
+
+def test_a_timer_that_is_stopped_during_a_poll_stops(context, done, monkeypatch):
+    schedule(context.engine)
+    timer = scheduler.Timer(context)
+    began, goes_on, update = threading.Event(), threading.Event(), timer._update_triggers
+
+    def slow_update(rows: dict) -> None:
+        began.set()
+        assert goes_on.wait(20)
+        update(rows)
+
+    monkeypatch.setattr(timer, "_update_triggers", slow_update)
+    timer.start()
+    assert began.wait(20)
+    stopping = threading.Thread(target=timer.stop, daemon=True)
+    stopping.start()
+    stopping.join(0.2)  # it waits for the poll
+    goes_on.set()
+    stopping.join(20)
+    assert not stopping.is_alive()
