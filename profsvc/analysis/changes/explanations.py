@@ -10,18 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.formulas.change.level_habits import (
-    Excursions,
-    chance_share,
-    direction_share,
-    excursion_rates,
-    excursions,
-    lasting_share,
-    stay_probability,
-    values_away,
-)
+from profsvc.formulas.change.level_habits import excursion_probability
 from profsvc.formulas.change.level_visits import visit_probability
-from profsvc.formulas.change.nightly_test import MIN_TESTS, NewestValue, NightlyVerdict, effect, false_discovery
+from profsvc.formulas.change.nightly_test import (
+    MAX_FALSE_DISCOVERY_RATE,
+    MIN_TESTS,
+    NewestValue,
+    NightlyVerdict,
+    effect,
+    false_discovery,
+)
 from profsvc.formulas.change.siblings import MIN_SIBLINGS, NoisePrior
 from profsvc.formulas.change.steps import ALPHA, VALUE_COMPARISON_SD, newest_step
 from profsvc.formulas.change.trends import end_of_drift, fitted_trend, shapes, stepped_trend
@@ -42,7 +40,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 DRIFT, LEVELS, DEPENDENT = SHAPES = ("drift", "levels", "too dependent")
-MAX_EXCURSION_RATE = 0.001  # excursions a night that last as long as a step does, of which it may be one
+MAX_EXCURSION_RATE = 0.002  # of excursions as long as a step in a night of a series: no more than two false in 1000
+NEAR_NIGHTS = 2  # by which noise moves the begin of a step
 MIN_DEPENDENCE = 0.75  # autocorrelation from which only a step far beyond the noise is one
 FAR_SD = 6.0
 MIN_TREND = 0.5  # probability from which a drift may have ended
@@ -151,13 +150,31 @@ def explained(
                 told[one] = _step_told(DEPENDENT, verdict, one, points)
             continue
         p[one] = 1.0
-    family = false_discovery(p, least=MIN_TESTS)
-    found = (p <= ALPHA) & family.found & effect(levels[0], levels[1], least[0], least[1]).material
+    night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)[at[asked]]
+    tests, adjusted = max(int(np.isfinite(p).sum()), MIN_TESTS), p.copy()
+    as_excursions = _adjusted(rates, night, tests, 0)
+    adjusted[asked] = np.fmax(_adjusted(p[asked], night, tests, NEAR_NIGHTS), as_excursions)
+    enough = effect(levels[0], levels[1], least[0], least[1]).material
+    found = (p <= ALPHA) & (adjusted <= MAX_FALSE_DISCOVERY_RATE) & enough
     for number, one in enumerate(asked.tolist()):
-        if p[one] == rates[number] and not found[one]:
+        may_be_excursion = p[one] == rates[number] or as_excursions[number] > MAX_FALSE_DISCOVERY_RATE
+        if one not in told and may_be_excursion and not found[one]:
             told[one] = _step_told(LEVELS, verdict, one, points)
-    changed = verdict._replace(found=found, p=p, adjusted=family.adjusted)
+    changed = verdict._replace(found=found, p=p, adjusted=adjusted)
     return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)
+
+
+def _adjusted(p: Floats, began: npt.NDArray[np.intp], tests: int, near: int) -> Floats:
+    """Return the false share at which each step would just be found, by those that began in or near the same night.
+
+    What began in other nights says nothing of it: a night of many changes would bring what is improbable of every age.
+    """
+    out = np.ones(p.size)
+    for night in np.unique(began).tolist():
+        beside = np.flatnonzero(np.abs(began - night) <= near)
+        same = began[beside] == night
+        out[beside[same]] = false_discovery(p[beside], least=tests).adjusted[same]
+    return out
 
 
 def _drifts(
@@ -238,16 +255,9 @@ def _excursions_of_siblings(
         series = series._replace(start=series.start[members], stop=series.stop[members])
         center = np.nan_to_num(medians(series.x, codes_of(series), members.size))
         smallest = np.maximum(least[0][members] * np.abs(center), least[1][members])
-        seen: Excursions = excursions(series, smallest, night)
-        mine = np.isin(asked, members)
+        mine = np.flatnonzero(np.isin(asked, members))
         place = np.searchsorted(members, asked[mine])
-        nights, new = verdict.points_after[asked[mine]], fresh[asked[mine]]
-        ages = np.arange(1, int((nights + new).max()))
-        lasting, stay = (np.r_[0.0, np.cumsum(of(seen, ages))] for of in (lasting_share, stay_probability))
-        lasting, stay = (total[nights + new - 1] - total[nights - 1] for total in (lasting, stay))
-        up = verdict.after[asked[mine]] > verdict.before[asked[mine]]
-        known = excursion_rates(seen)[place] * lasting * direction_share(seen, up)
-        away = values_away(series, smallest)
-        by_chance = (1.0 - away.habit) * new * chance_share(away, up, place, nights)
-        out[mine] = away.habit * np.fmax(known, stay) + by_chance
+        split = np.array([a + np.searchsorted(series.place[a:b], step) for a, b, step in zip(
+            series.start[place], series.stop[place], verdict.at[asked[mine]], strict=True)])  # fmt: skip
+        out[mine] = excursion_probability(series, place, split, fresh[asked[mine]], smallest, night)
     return out

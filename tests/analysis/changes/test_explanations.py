@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 
 from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
-from profsvc.formulas.change.level_habits import (
-    Excursions,
-    all_step,
-    chance_share,
-    excursion_rates,
-    excursions,
-    lasting_share,
-    stay_probability,
-    values_away,
-)
-from profsvc.formulas.numerics.series import Series, gather, lengths, read_series
+from profsvc.formulas.change.level_habits import BEGINS, ENDS, excursion_probability, habit_shares
+from profsvc.formulas.numerics.series import Series
 from tests.benchmarks.change import two_states, white
 from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, slow_wave, three_states, walk
 
@@ -94,10 +85,12 @@ def test_the_first_excursion_of_a_series_is_judged_by_those_of_its_siblings(rng)
     assert names(look(burst)) == {"s000000"}  # four times as long
 
 
-def test_excursions_upwards_of_two_siblings_hide_no_step_down(rng):
+def test_excursions_upwards_of_four_siblings_hide_no_step_down(rng):
     x = white(rng, 20, 60)
     x[1, 20:24] += 8.0
     x[2, 40:48] += 8.0
+    x[3, 30:35] += 8.0
+    x[4, 12:15] += 8.0
     down, up = x.copy(), x.copy()
     down[0, -3:] -= 8.0
     up[0, -3:] += 8.0
@@ -133,75 +126,112 @@ def test_only_a_far_step_is_one_where_values_depend_on_each_other():
     assert set(shapes(verdict)) <= {"drift", "too dependent", "levels"}
 
 
-def test_excursions_are_counted_with_their_lengths():
-    x = np.tile([0.0, 0.1, -0.1, 0.05, -0.05], 6)
-    other = x.copy()
-    other[10:14] += 5.0
-    value, error, groups = read_series(np.r_[x, other], np.repeat([0, 1], 30), None)
-    seen = excursions(gather(value, error, groups, ~np.isnan(value)))
-    assert (seen.begun.tolist(), seen.nights.tolist(), seen.length.tolist()) == ([0, 1], [30, 30], [4])
-    assert (seen.rising, excursions(gather(-value, error, groups, ~np.isnan(value))).rising) == (1, 0)
-    none = excursions(gather(value, error, groups, np.zeros(60, dtype=bool)))
-    assert none.length.size == 0
-    assert excursion_rates(none).tolist() == [0.0, 0.0]
-    low, high = excursion_rates(seen)
-    assert 0 < low < high < 0.2
-    shares = lasting_share(seen, np.array([3, 4, 5, 8, 40]))
-    assert shares.tolist() == sorted(shares, reverse=True)
-    assert shares[1] > shares[2] > shares[4]
-    assert shares[4] < 0.1
+def chance(x: np.ndarray, one: int, nights: int) -> float:
+    """Return the probability of an excursion as long as the newest nights of a series."""
+    asked, split = np.array([one]), np.array([(one + 1) * x.shape[1] - nights])
+    night = np.tile(np.arange(x.shape[1]), len(x))
+    return float(excursion_probability(of(x), asked, split, np.ones(1, dtype=int), night=night)[0])
 
 
-def test_steps_of_rounded_values_are_no_excursions():
-    """Most adjacent values are equal, and a value that is rounded the other way is a whole step away."""
-    x = np.zeros(40)
-    x[[10, 11, 20, 21, 30, 31]] = 1.0
-    value, error, groups = read_series(x, np.zeros(40, dtype=int), None)
-    seen = excursions(gather(value, error, groups, ~np.isnan(value)), smallest=0.5)
-    assert (seen.begun.tolist(), seen.steps.tolist()) == ([0], [0])
+def test_an_excursion_of_a_series_is_as_likely_as_those_it_had(rng):
+    """Fifteen of 60 nights of each of ten series, three in a row, of 100 series; the others never left their level."""
+    x = white(rng, 100, 63)
+    for one in range(10):
+        for night in range(6 + one // 2, 54, 10):
+            x[one, night : night + 3] += 9.0
+    x[[0, 99], -3:] += 9.0
+    own, other = chance(x, 0, 3), chance(x, 99, 3)
+    assert 0.02 < own < 0.2
+    assert other < own / 30
 
 
-def test_long_excursions_count_for_those_that_had_no_room():
-    """Hundred excursions each of 2 and of 8 nights, but one in four of the long ones began too late to be seen."""
-    length, room = np.repeat([2, 8], [100, 75]), np.repeat([9, 5, 9], [75, 25, 75])
-    seen = Excursions(np.array([175]), np.array([1000]), length, room, np.array([0]), 0, 0)
-    plain = 75 / 175
-    (share,) = lasting_share(seen, np.array([3]))
-    assert plain + 0.03 < share < 0.52
+def test_a_short_history_has_the_habits_of_its_siblings(rng):
+    """Bursts are usual in half of the siblings: 160 nights without one say that a series is of the others."""
+    x = bursts(rng, 100, 163)
+    x[:50] = white(rng, 50, 163)
+    x[0, -3:] += 8.0
+    long = chance(x, 0, 3)
+    x[0, :-11] = np.nan
+    short = x.ravel()[~np.isnan(x.ravel())]
+    stop = np.cumsum((~np.isnan(x)).sum(axis=1))
+    series = Series(short, short * 0, np.arange(short.size), stop - (~np.isnan(x)).sum(axis=1), stop)
+    known = excursion_probability(series, np.array([0]), np.array([8]), np.ones(1, dtype=int))[0]
+    assert 5 * long < known < 0.02
 
 
-def test_few_excursions_do_not_say_that_none_lasts_longer():
-    few = Excursions(np.array([3]), np.array([60]), np.array([3, 3, 3]), np.array([20, 20, 20]), np.array([0]), 0, 0)
-    many = Excursions(np.array([300]), np.array([6000]), np.full(300, 3), np.full(300, 20), np.array([0]), 0, 0)
-    assert lasting_share(few, np.array([5]))[0] > 10 * lasting_share(many, np.array([5]))[0]
+def test_longer_excursions_are_less_likely_and_far_ones_of_which_there_were_none(rng):
+    x = bursts(rng, 100, 80)
+    x[0] = white(rng, 1, 80)
+    of_nights = []
+    for nights in (3, 5, 8, 13):
+        y = x.copy()
+        y[0, -nights:] += 8.0
+        of_nights.append(chance(y, 0, nights))
+        y[0, -nights:] += 40.0
+        assert chance(y, 0, nights) < 1e-3 * of_nights[-1] + 1e-6
+    assert of_nights == sorted(of_nights, reverse=True)
+    assert of_nights[0] > 20 * of_nights[-1]
 
 
-def stepping(rng: np.random.Generator, series: int, stepped: int, nights: int = 20) -> Excursions:
-    """Return what is seen of series of which some step for good, each in a night of its own."""
-    x = white(rng, series, nights)
-    for one in range(stepped):
-        x[one, 5 + one % 10 :] += 10.0
-    value, error, groups = read_series(x.ravel(), np.repeat(np.arange(series), nights), None)
-    return excursions(gather(value, error, groups, np.ones(value.size, dtype=bool)))
+def test_an_excursion_of_many_ages_may_be_seen_at_the_first_look(rng):
+    x = bursts(rng, 100, 60)
+    x[0] = white(rng, 1, 60)
+    x[0, -5:] += 8.0
+    asked, split = np.array([0]), np.array([55])
+    once, ever = (excursion_probability(of(x), asked, split, np.array([fresh]))[0] for fresh in (1, 60))
+    assert once < ever < 10 * once
 
 
-def test_steps_of_many_siblings_at_different_times_are_a_habit(rng):
-    seen = stepping(rng, 40, 12)
-    assert (int(seen.steps.sum()), seen.apart, all_step(seen)) == (12, 12, True)
-    rate = 12 / (40 * 20)
-    assert stay_probability(seen, np.array([3, 8])).tolist() == pytest.approx(
-        [rate * (1 - rate) ** 2, rate * (1 - rate) ** 7]
-    )
-    assert excursion_rates(seen).max() == 0.0  # no stretch with a return
+def test_steps_of_many_siblings_at_different_times_are_a_habit_and_of_few_they_are_none(rng):
+    for stepping, low, high in ((16, 0.002, 0.05), (6, 0.0, 5e-4)):
+        x = white(rng, 80, 30)
+        for one in range(1, 1 + stepping):
+            x[one, 6 + one :] += 10.0
+        x[0, -4:] += 10.0
+        assert low <= chance(x, 0, 4) < high
+    x[1:40, 12:] += 10.0
+    assert chance(x, 0, 4) < 5e-4  # one event of them all
 
 
-def test_steps_of_few_siblings_or_in_one_night_are_no_habit(rng):
-    assert not all_step(stepping(rng, 60, 4))
-    x = white(rng, 40, 20)
-    x[:20, 12:] += 10.0
-    value, error, groups = read_series(x.ravel(), np.repeat(np.arange(40), 20), None)
-    seen = excursions(gather(value, error, groups, np.ones(value.size, dtype=bool)))
-    assert (int(seen.steps.sum()), seen.apart, all_step(seen)) == (20, 3, False)
+def test_most_of_the_newest_values_may_be_away(rng):
+    """Each night the other level comes with a probability of 0.3: five of six are more likely than six."""
+    x = 100.0 + two_states(rng, 100, 26, 0.3, 0.7, 12.0)
+    x[0, :20] = 100.0 + white(rng, 1, 20)
+    x[0, 20:] = 112.0, 112.2, 111.9, 100.0, 112.1, 112.0
+    some = chance(x, 0, 6)
+    x[0, 23] = 112.0
+    assert chance(x, 0, 6) < some < 0.03
+
+
+def test_habits_of_series_are_told_apart():
+    """Of 50 series 40 stay, five go away for two nights and five for ten."""
+    moves = np.array([[100, 0, 0, 0]] * 40 + [[80, 10, 10, 10]] * 5 + [[40, 6, 6, 54]] * 5)
+    shares = habit_shares(moves, np.array([0, 40, 45]))
+    assert shares.sum(axis=1) == pytest.approx(1.0)
+    assert shares @ BEGINS == pytest.approx([0.0, 0.11, 0.13], abs=0.03)
+    assert shares[1:] @ ENDS == pytest.approx([0.5, 0.1], abs=0.12)
+
+
+def test_an_unrelated_crowd_silences_no_steady_series(rng):
+    """Half of 200 siblings switch between three levels; two of the steady ones changed five nights ago."""
+    found = Counter()
+    for _ in range(4):
+        x = np.concatenate((white(rng, 100, 60), three_states(rng, 100, 60)))
+        x[:2, -5:] += 8.0
+        for name in names(look(x)):
+            found["changed" if int(name[1:]) < 2 else "others"] += 1
+    assert found["changed"] >= 6
+    assert found["others"] <= 2
+
+
+def test_many_changes_of_a_night_let_no_older_excursions_through(rng):
+    """Forty of 400 steady series change; 100 others stay on one of two levels for ten nights, at the first look."""
+    x = np.concatenate((white(rng, 300, 60), two_states(rng, 100, 60, 0.1, 0.1)))
+    x[:40, -5:] += 8.0
+    found = names(look(x))
+    changed = {f"s{number:06}" for number in range(40)}
+    assert len(found & changed) >= 30
+    assert len(found - changed) <= 3
 
 
 @pytest.mark.parametrize("height", [2.0, 3.0])
@@ -214,33 +244,12 @@ def test_a_step_in_heavy_tails_is_no_excursion(rng, height):
     assert shapes(verdict)["levels"] <= 6
 
 
-def test_what_visits_a_level_by_chance_is_still_told_as_levels(rng):
-    """Each night the other level comes with a probability of 0.3, so that three nights of it are no change."""
-    x = two_states(rng, 100, 20, 0.3, 0.7)
-    x[:20, :-3], x[:20, -3:] = white(rng, 20, 17), white(rng, 20, 3) + 6.0
-    away = values_away(of(x))
-    assert away.habit < 0.5
-    assert away.far[:, 20:].sum() / lengths(away.older)[20:].sum() == pytest.approx(0.3, abs=0.1)
-    nights = np.array([3, 5, 9])
-    chance = chance_share(away, np.ones(3, dtype=bool), np.full(3, 50), nights)
-    assert (np.diff(chance) < 0).all()
-    assert chance[1] > 0.001 > chance[2]
-
-
 def test_of_a_step_in_coarse_values_far_is_what_lies_beyond_half_of_it(rng):
     """Values rounded to two sd are often two sd away, and never near a step of eight."""
     x = np.round(white(rng, 60, 55) / 2) * 2
     x[:3] = white(rng, 3, 55)
     x[:3, -5:] += 8.0
     assert names(look(x)) == {"s000000", "s000001", "s000002"}
-
-
-def test_most_of_the_newest_values_may_be_far_by_chance(rng):
-    """Five of six nights at a level that each night has with a probability of 0.3 happen in one of a hundred."""
-    x = 100.0 + two_states(rng, 100, 25, 0.3, 0.7)
-    x[0, 19:] = 106.0, 106.0, 106.0, 100.0, 106.0, 106.0
-    chance = chance_share(values_away(of(x)), np.array([True, True]), np.array([0, 0]), np.array([6, 2]))
-    assert 0.001 < chance[0] < 0.03 < chance[1]
 
 
 def test_a_slow_wave_of_all_series_is_no_step(rng):
