@@ -19,13 +19,13 @@ from profsvc.formulas.numerics.series import (
 BEGIN_RATES = np.array([0.0, 0.0005, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
 END_RATES = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 0.8, 1.0])
 BEGINS, ENDS = (part.ravel() for part in np.meshgrid(BEGIN_RATES, END_RATES, indexing="ij"))
-# Distances from the level, in units of its noise: what lies beyond the last one before half of a step is away.
+# Distances from the level, in units of its noise: what lies beyond the last one before half of a step is far.
 BOUNDS = np.array([3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0])
 NEAR_SD = 2.0  # values nearer to a level are at it
 APART_SD = 3.0  # the smallest change that matters is so many times the least noise that counts
 EARLY = 5  # values of a sibling that say what its level is: the median of all would be the level that lasts longest
 NEWEST = 5  # values of a sibling that may have a level of their own, and say nothing of a habit
-MAX_BEGINS_IN_A_NIGHT = 3  # besides four times the usual number: more have one cause
+MAX_BEGINS_IN_A_NIGHT = 3  # more than this, and four times the usual number, have one cause
 MIN_STEPS = 5  # excursions without a return, of series that may all have several levels,
 MIN_STEPPING_SHARE = 0.1  # of the series
 MAX_ROUNDS = 400  # of the estimate of how frequent each habit is
@@ -135,7 +135,7 @@ def _moves(older: Series, bound: float, when: Index) -> tuple[Index, int]:
 
 
 def _begins(far: Bools, first: Bools) -> Bools:
-    """Return which values that are away follow one that is near."""
+    """Return which values that are far follow one that is near."""
     return np.asarray(far & ~np.r_[False, far[:-1]][: far.size] & ~first)
 
 
@@ -210,7 +210,7 @@ def direction_share(n: int, rising: int, up: Bools) -> Array:
 
 
 def _lasting(far: int, nights: int, fresh: int) -> Array:
-    """Return the probability by each habit that an excursion begins with so many of the first nights away.
+    """Return the probability by each habit that an excursion begins with as many of the first nights far as given.
 
     It may have begun so many nights ago, or up to ``fresh`` - 1 nights before that and stayed.
     """
