@@ -53,7 +53,7 @@ RUNS = 4  # that a crowd uploads into
 # runs in every process.
 FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(
-    ["profsvc.pipeline.ingestion", "profsvc.pipeline.analysis", "tests.benchmarks.reading", "tests.postgres"]
+    ["profsvc.pipeline.ingestion.upload", "profsvc.pipeline.analysis", "tests.benchmarks.reading", "tests.postgres"]
 )
 # Whatever an upload has rows in, and the key that says whose they are.
 TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}

@@ -11,7 +11,7 @@ from profsvc.specs.hardware import read_devices
 from profsvc.specs.metrics.mapping import read_metrics
 from profsvc.specs.metrics.mapping import references as referred
 from profsvc.specs.metrics.vocabulary import read_counters, read_labels, read_sections, read_units
-from profsvc.specs.references import read_references
+from profsvc.specs.published.references import read_references
 from profsvc.specs.table_files import ANY, TOOLS, rows_of
 
 NCU_CHIPS = ["7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "12.0"]

@@ -131,7 +131,7 @@ class LocalStore:
 
     def source(self, run: str | int, kernel: str = "", *, limit: int | None = None) -> dict[str, Any]:
         """Return the source lines of a launch with their instructions, those that cost most time first."""
-        from profsvc.views import source_lines
+        from profsvc.views.launches import source_lines
 
         most = source_lines.LINES if limit is None else limit
         return source_lines.source_lines(self._reader, self._run_id(run), kernel, most)
@@ -146,7 +146,7 @@ class LocalStore:
         record: bool = False,
     ) -> dict[str, Any]:
         """Compare two runs; ``failures`` are what goes beyond ``fail_on``. ``record`` saves predictions."""
-        from profsvc.views import compare
+        from profsvc.views.comparison import two_runs as compare
         from profsvc.views.models import predictions
 
         limits = [fail_on] if isinstance(fail_on, str) else list(fail_on)

@@ -65,7 +65,7 @@ def bisect(
       profsvc bisect 3 --repo ~/app --run 'make -s && nsys profile -o $PROFSVC_OUT/trace ./app'
     """
     from profsvc.pipeline import commits as of_commits
-    from profsvc.views import findings as of_findings
+    from profsvc.views.nightly import findings as of_findings
 
     engine = open_engine(context)
     row = of_findings.found(engine, finding)
@@ -129,7 +129,7 @@ def _measure(
     """Measure commits until the one of the finding is found; return the last state of the search."""
     from profsvc import pipeline, store
     from profsvc.pipeline import commits as of_commits
-    from profsvc.views import findings as of_findings
+    from profsvc.views.nightly import findings as of_findings
 
     take = taking(context, pipeline.ReadOptions(zone="UTC"))
     blocked: list[str] = []

@@ -66,7 +66,7 @@ def compare(
     """
     from profsvc.reports.text.comparison import comparison, power_alone
     from profsvc.reports.text.summary import summary as verdict
-    from profsvc.views import compare as side_by_side
+    from profsvc.views.comparison import two_runs as side_by_side
     from profsvc.views.power.comparison import POWER
 
     limits = fail_on or []

@@ -44,7 +44,7 @@ def list_(
 
       profsvc findings list --kernel saxpy -o json
     """
-    from profsvc.views import findings as of_findings
+    from profsvc.views.nightly import findings as of_findings
 
     only: dict[str, Any] = {"project": project, "quantity": quantity, "kernel": kernel}
     only = {name: value or None for name, value in only.items()} | {"limit": limit}
@@ -72,7 +72,7 @@ def show(
     """
     from profsvc.reports.nightly.content import amount, first_run, percent
     from profsvc.reports.nightly.differences import difference_lines
-    from profsvc.views import findings as of_findings
+    from profsvc.views.nightly import findings as of_findings
 
     service = open_service(context)
     view = service.finding(finding) if service else of_findings.finding(open_reader(context), finding)
@@ -109,7 +109,7 @@ def set_(
 
       profsvc findings set 3 new --because "not so after all"
     """
-    from profsvc.views import findings as of_findings
+    from profsvc.views.nightly import findings as of_findings
 
     if service := open_service(context):
         row = service.set_finding(finding, state, because)

@@ -185,7 +185,7 @@ def _show_source(context: Context, run: str, kernel: str, limit: int | None, fol
     from profsvc import store
     from profsvc.cli.source_files import add_source_texts
     from profsvc.reports.text import source_lines as source_text
-    from profsvc.views import source_lines as view_of
+    from profsvc.views.launches import source_lines as view_of
 
     if service := open_service(context):
         run = run or _newest(service.rows("runs", order="-run_id", limit=1))
@@ -209,7 +209,7 @@ def _show_source_changes(
 ) -> None:
     """Print what each source line takes in the earlier and in the later of two launches, each of a run and a kernel."""
     from profsvc.reports.text import source_changes as changes_text
-    from profsvc.views.source_changes import COLUMNS, source_changes
+    from profsvc.views.comparison.source_lines import COLUMNS, source_changes
 
     (old, old_ns), (new, new_ns) = (_source_with_duration(context, *one) for one in launches)
     for name in dict.fromkeys(name for view in (old, new) if folder for name in _add_texts(view, folder)):
@@ -232,7 +232,7 @@ def _add_texts(view: dict[str, Any], folder: Path) -> list[str]:
 def _source_with_duration(context: Context, run: str, kernel: str) -> tuple[dict[str, Any], float | None]:
     """Return all source lines of a launch and its duration in ns, None if it is no known launch."""
     from profsvc import store
-    from profsvc.views import source_lines as view_of
+    from profsvc.views.launches import source_lines as view_of
 
     if service := open_service(context):
         run = run or _newest(service.rows("runs", order="-run_id", limit=1))

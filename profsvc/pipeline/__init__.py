@@ -1,6 +1,6 @@
 """Bytes -> tidy tables -> store -> analysis -> results: the one pipeline that every command and page calls.
 
-``ingestion`` stores a file and analyzes its run, ``reparsing`` reads a stored file again. ``analysis``, ``power``,
+``ingestion`` stores a file and analyzes its run, and reads a stored file again. ``analysis``, ``power``,
 ``thermocouples``, ``memory_traces`` and ``kernel_means`` read a run from the store, compute and store its results.
 ``nightly`` makes the nightly report, ``delivery`` sends it.
 """

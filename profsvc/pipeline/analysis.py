@@ -9,7 +9,7 @@ import pandas as pd
 from profsvc import analysis, specs, store
 from profsvc.analysis.kernel_means import MEANS_TOOL
 from profsvc.pipeline import memory_traces
-from profsvc.pipeline.kept_bytes import open_kept_bytes
+from profsvc.pipeline.ingestion.kept_bytes import open_kept_bytes
 from profsvc.pipeline.kernel_means import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.wall_time import wall_time_of_run

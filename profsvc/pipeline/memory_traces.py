@@ -14,7 +14,7 @@ from profsvc.formats.native import memory_trace
 from profsvc.formats.native.memory_references import Sites
 from profsvc.formats.parsing.stream import open_stream
 from profsvc.formulas.memory_hierarchy import hierarchy_of, pack
-from profsvc.pipeline.kept_bytes import OpenUpload
+from profsvc.pipeline.ingestion.kept_bytes import OpenUpload
 from profsvc.specs import Device
 from profsvc.specs import device as device_of
 

@@ -1,8 +1,8 @@
-from .antipatterns import (
+from .advice.antipatterns import (
     Pattern as Pattern,
     patterns as patterns,
 )
-from .categories import (
+from .advice.categories import (
     Category as Category,
     categories as categories,
 )
@@ -15,12 +15,12 @@ from .changes import (
     changes as changes,
     smallest_change as smallest_change,
 )
-from .components import (
+from .power.components import (
     Component as Component,
     components as components,
     instruction_units as instruction_units,
 )
-from .computed import (
+from .vocabulary.computed import (
     ComputedNumber as ComputedNumber,
     computed as computed,
 )
@@ -62,7 +62,7 @@ from .metrics.vocabulary import (
     metric_of as metric_of,
     units as units,
 )
-from .model_inputs import (
+from .models.inputs import (
     ORIGINS as ORIGINS,
     Model as Model,
     ModelInput as ModelInput,
@@ -75,7 +75,7 @@ from .plausibility import (
     range_of as range_of,
     ranges as ranges,
 )
-from .power_units import (
+from .power.units import (
     PowerUnit as PowerUnit,
     power_units as power_units,
 )
@@ -84,19 +84,19 @@ from .questions import (
     question as question,
     questions as questions,
 )
-from .references import (
+from .published.references import (
     Reference as Reference,
     references as references,
 )
-from .reproduced import (
+from .published.reproduced import (
     Figure as Figure,
     reproduced as reproduced,
 )
-from .terms import (
+from .vocabulary.terms import (
     term as term,
     terms as terms,
 )
-from .timing import (
+from .models.timing import (
     MemoryParameters as MemoryParameters,
     memory_parameters as memory_parameters,
     memory_table as memory_table,

@@ -11,7 +11,7 @@ from profsvc.errors import DomainError, NotFoundError
 from profsvc.formulas.performance.operations import OPERATIONS
 from profsvc.specs.hardware import Device, device, devices
 from profsvc.specs.metrics.vocabulary import counters
-from profsvc.specs.references import references
+from profsvc.specs.published.references import references
 from profsvc.specs.table_files import rows_of, tables_of, text_of
 
 FILE = "criteria.toml"

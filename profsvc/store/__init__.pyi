@@ -84,7 +84,7 @@ from .opening import (
     open_store as open_store,
     open_to_read as open_to_read,
 )
-from .queries.antipatterns import (
+from .queries.kernels.antipatterns import (
     executed_instructions as executed_instructions,
     lost_of_kernels as lost_of_kernels,
     saved_by_cause as saved_by_cause,
@@ -134,7 +134,7 @@ from .queries.kernels.power import (
     newest_runs as newest_runs,
     powers_of_loads as powers_of_loads,
 )
-from .queries.largest import (
+from .queries.launches.largest import (
     costly_causes as costly_causes,
     count as count,
     kernels_by_time as kernels_by_time,
@@ -144,18 +144,18 @@ from .queries.largest import (
     transfers_by_kind as transfers_by_kind,
 )
 from .queries.launches.facets import costly_launches as costly_launches, launch_facets as launch_facets
-from .queries.launch_list import (
+from .queries.launches.listing import (
     ALL_LAUNCHES as ALL_LAUNCHES,
     LAUNCH_ORDERS as LAUNCH_ORDERS,
     LaunchFilter as LaunchFilter,
     count_launches as count_launches,
     list_launches as list_launches,
 )
-from .queries.measured_launches import (
+from .queries.launches.measured import (
     measured_launches as measured_launches,
     time_without_metrics as time_without_metrics,
 )
-from .queries.memory_traces import StoredTrace as StoredTrace, traces_of_run as traces_of_run
+from .queries.traces.memory import StoredTrace as StoredTrace, traces_of_run as traces_of_run
 from .queries.nightly_series import (
     BINARY_TAG as BINARY_TAG,
     nightly_runs as nightly_runs,
@@ -165,18 +165,18 @@ from .queries.nightly_series import (
     series_of_runs as series_of_runs,
     uploads_between as uploads_between,
 )
-from .queries.operations import operations as operations
-from .queries.run_comparison import (
+from .queries.traces.operations import operations as operations
+from .queries.runs.comparison import (
     clocks_of_run as clocks_of_run,
     kernels_of_run as kernels_of_run,
     previous_run as previous_run,
 )
-from .queries.run_facts import (
+from .queries.runs.facts import (
     commits_of_runs as commits_of_runs,
     facts_of_runs as facts_of_runs,
     time_by_kernel as time_by_kernel,
 )
-from .queries.run_list import (
+from .queries.runs.listing import (
     MAX_COUNTED_RUNS as MAX_COUNTED_RUNS,
     RUN_ORDERS as RUN_ORDERS,
     RunFilter as RunFilter,
@@ -184,14 +184,14 @@ from .queries.run_list import (
     list_runs as list_runs,
     run_groups as run_groups,
 )
-from .queries.source_lines import (
+from .queries.launches.source_lines import (
     executed_by_opcode as executed_by_opcode,
     machine_code as machine_code,
     has_source as has_source,
     launches_with_source as launches_with_source,
     stalls_of_lines as stalls_of_lines,
 )
-from .queries.timelines import timeline as timeline
+from .queries.traces.timelines import timeline as timeline
 from .queries.traces.events import (
     EarlyLaunches as EarlyLaunches,
     names_of as names_of,
@@ -223,7 +223,7 @@ from .queries.view_pages import (
     parse_json_columns as parse_json_columns,
     select_statement as select_statement,
 )
-from .queries.wide_metrics import wide_values as wide_values
+from .queries.launches.wide_metrics import wide_values as wide_values
 from .results.board_power import (
     earlier_power_of_board as earlier_power_of_board,
     runs_by_board as runs_by_board,

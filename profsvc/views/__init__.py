@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from profsvc.views.catalog import catalogue, devices, reader, readers, titles_and_hints
-    from profsvc.views.launch_details import launch
-    from profsvc.views.launches import LIMIT, launches_of, why_no_result
+    from profsvc.views.launches.details import launch
+    from profsvc.views.launches.listing import LIMIT, launches_of, why_no_result
     from profsvc.views.runs import SUMMARY, advice_of_run, launch_page, run
 
 _MODULES = {
     "catalog": ("catalogue", "devices", "reader", "readers", "titles_and_hints"),
-    "launch_details": ("launch",),
-    "launches": ("LIMIT", "launches_of", "why_no_result"),
+    "launches.details": ("launch",),
+    "launches.listing": ("LIMIT", "launches_of", "why_no_result"),
     "runs": ("SUMMARY", "advice_of_run", "launch_page", "run"),
 }
 __all__ = [

@@ -16,7 +16,7 @@ from profsvc.formulas.change.surest_step import MIN_HISTORY, MIN_SEGMENT
 from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
 from profsvc.store.queries.kernels.history import MAX_POINTS, HistoryFilter
-from profsvc.views.other_names import with_other_names
+from profsvc.views.nightly.other_names import with_other_names
 from profsvc.views.power.comparison import moved, uncorrected
 from profsvc.views.power.run_power import Row
 

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING, advice
-from profsvc.views import causes, memory_traces
 from profsvc.views.catalog import in_order, titles_and_hints
-from profsvc.views.launches import LIMIT, grouped, tools_of, why_no_result
+from profsvc.views.launches import causes
+from profsvc.views.launches.listing import LIMIT, grouped, tools_of, why_no_result
+from profsvc.views.traces import memory as memory_traces
 from profsvc.views.traces import wall_time as wall_times
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _means(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
     """Return the kernels of a run of which only averages are known; what these need is imported for them alone."""
     if not store.has_kernel_metrics(engine, run_id):
         return []
-    from profsvc.views import kernel_means
+    from profsvc.views.launches import kernel_means
 
     return kernel_means.summaries(engine, run_id, titles_and_hints())
 

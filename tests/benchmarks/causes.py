@@ -24,7 +24,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from profsvc import pipeline, store
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 from tests.command_line import parser_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

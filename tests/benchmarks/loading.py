@@ -40,7 +40,7 @@ OURS = """
 import gc
 from profsvc import formats, pipeline, store
 from profsvc.cli.upload import MIN_OBJECTS_TO_COLLECT
-from profsvc.pipeline import ingestion
+from profsvc.pipeline.ingestion import upload as ingestion
 from profsvc.pipeline.malloc import keep_blocks
 gc.set_threshold(MIN_OBJECTS_TO_COLLECT)
 keep_blocks()

@@ -7,7 +7,7 @@ that of MWP-CWP, of the benefits and of the throughput model over it; then, a mo
 absolute error, as the sources quote theirs (5.4 % for micro-benchmarks, 13.3 % for the Merge suite, of MWP-CWP on
 devices without caches). It makes much of kernels that a model happens to hit: so the typical factor, exp(mean
 |ln(predicted / measured)|), and the share of kernels within 25 % stand beside it. The inputs are what
-`profsvc.specs.model_inputs` says: counters, the device table, and what is assumed, which is printed. Beside it stand a
+`profsvc.specs.models.inputs` says: counters, the device table, and what is assumed, which is printed. Beside it stand a
 constant guess, the median time, and the models with the latencies of the sources' devices. The last tables say what
 each set would have without one measured unit or one input.
 """

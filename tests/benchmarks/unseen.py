@@ -30,7 +30,7 @@ from profsvc.analysis.causes.rows import is_proven, launch_causes
 from profsvc.analysis.launches.characterization import attainable_shares
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
-from profsvc.specs.causes import LEAST_SHARES, causes, least_shares
+from profsvc.specs.advice.causes import LEAST_SHARES, causes, least_shares
 from profsvc.specs.table_files import DATA
 from tests.benchmarks.causes import CAUSE_OF_LABEL, DEVICE, EXCLUDED, FIXTURES, FOLDERS, NO_FLAW, cases, stored
 from tests.command_line import parser_of

@@ -14,7 +14,7 @@ from profsvc.errors import UsageError
 from profsvc.pipeline.commits import commits_between
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.pipeline.nightly.blame import blame
-from profsvc.views import findings as of_findings
+from profsvc.views.nightly import findings as of_findings
 from tests.conftest import opened
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -110,7 +110,7 @@ def test_bytes_that_are_known_are_neither_read_nor_analysed(demo, tmp_path: Path
 STORED = """
 import sys
 from profsvc import store
-from profsvc.pipeline import ingestion
+from profsvc.pipeline.ingestion import upload as ingestion
 ingestion._analyze_if_unfinished = lambda *given, **named: None  # which makes frames
 with open(sys.argv[1], "rb") as stream:
     stored = ingestion.ingest(store.open_store(sys.argv[2]), stream, "trace.csv", store.RunInfo())

@@ -21,7 +21,7 @@ from profsvc.errors import (
     UsageError,
 )  # fmt: skip
 from profsvc.formats.parsing.json_stream import BrokenValueError
-from profsvc.views import compare
+from profsvc.views.comparison import two_runs as compare
 from tests.web import conftest
 from tests.web.conftest import PLAIN, running
 

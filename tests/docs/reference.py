@@ -15,7 +15,7 @@ from profsvc.cli.console.exit_codes import EXIT_CODES
 from profsvc.client import Client
 from profsvc.errors import ProfsvcError, error_kinds
 from profsvc.reports.text.models import index as model_text
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 from profsvc.store.schema.catalog import KINDS
 from profsvc.views.calculators.answers import calculate
 from profsvc.views.calculators.catalog import CALCULATORS

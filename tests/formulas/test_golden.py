@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from profsvc import specs
-from profsvc.specs.reproduced import CANNOT, NO, YES
+from profsvc.specs.published.reproduced import CANNOT, NO, YES
 from tests.formulas.answers import book, fine_grained, ryoo, slides, thesis_power, thesis_time
 from tests.formulas.test_docstrings import public_functions
 

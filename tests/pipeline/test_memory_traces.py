@@ -11,12 +11,12 @@ from profsvc.analysis.launches import memory_traces as analysed
 from profsvc.errors import NotFoundError
 from profsvc.formulas.memory_hierarchy import Cache, hierarchy_mc
 from profsvc.pipeline import memory_traces
-from profsvc.pipeline.kept_bytes import open_kept_bytes
+from profsvc.pipeline.ingestion.kept_bytes import open_kept_bytes
 from profsvc.reports.text import explanation
 from profsvc.reports.text import runs as run_text
-from profsvc.views import memory_traces as shown
 from profsvc.views import run as run_view
 from profsvc.views.explain.numbers import explain
+from profsvc.views.traces import memory as shown
 from tests.benchmarks.memory_hierarchy import trace
 
 HEADER = "block,warp,seq,site,address,kind\n"

@@ -13,7 +13,8 @@ from profsvc.reports.text import runs as run_text
 from profsvc.reports.text.accuracy import accuracy
 from profsvc.reports.text.launch_models import of_models
 from profsvc.reports.text.models.what_if import what_if as what_if_text
-from profsvc.views import compare, launch, run
+from profsvc.views import launch, run
+from profsvc.views.comparison import two_runs as compare
 from profsvc.views.models import what_if as views
 from profsvc.web.pages.rendering.filters import speedup
 

@@ -8,7 +8,7 @@ from profsvc import pipeline, store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.views import history as of_kernel
-from profsvc.views.launches import launches_of
+from profsvc.views.launches.listing import launches_of
 from tests.views import histories
 
 

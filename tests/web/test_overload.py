@@ -9,7 +9,7 @@ import pytest
 
 from profsvc import store
 from profsvc.errors import TimeLimitError
-from profsvc.views import compare as side_by_side
+from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.web.http.state import Limits
 from profsvc.web.pages import runs
 from tests.web.conftest import error_of, running

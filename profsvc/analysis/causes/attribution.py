@@ -20,7 +20,7 @@ from profsvc.analysis.causes.issue_slots import barrier_causes, issue_causes
 from profsvc.analysis.causes.memory_waits import global_memory_causes, on_chip_causes, shared_units
 from profsvc.analysis.causes.staged_tiles import hidden_by_copies, overlap
 from profsvc.analysis.causes.time_budget import Array, TimeBudget
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 
 UNEXPLAINED = "unexplained"
 # What rounding leaves of shares that add up.

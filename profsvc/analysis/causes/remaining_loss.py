@@ -7,7 +7,7 @@ from profsvc.analysis.causes.attribution import UNEXPLAINED
 from profsvc.analysis.causes.rows import is_proven
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import class_shares
-from profsvc.specs.causes import least_shares
+from profsvc.specs.advice.causes import least_shares
 
 REMAINING = 0.17
 """Share of what causes that do not stand out take of the time which versions without the flaw lose, too.

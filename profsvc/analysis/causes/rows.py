@@ -11,7 +11,7 @@ from profsvc.analysis.potential.access_patterns import has_listed_places, looks_
 from profsvc.analysis.potential.avoidable_work import POSSIBLE, class_shares
 from profsvc.analysis.potential.repeated_loads import evicted_share, read_again
 from profsvc.formulas.performance.lost_time import saving_interval
-from profsvc.specs.causes import causes, least_shares
+from profsvc.specs.advice.causes import causes, least_shares
 
 COLUMNS = ("launch_id", "rank", "cause", "kind", "saving_ns", "saving_fraction", "low", "high")
 LIMITS_OF_UNITS = {

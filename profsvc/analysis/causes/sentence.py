@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profsvc.analysis.causes import IDEAL_TIME_ERROR
-from profsvc.specs.causes import COUNTER, causes
+from profsvc.specs.advice.causes import COUNTER, causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
 
 # Unit: from which value on a prefix is used, what it stands for, and its name.

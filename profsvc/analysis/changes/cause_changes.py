@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 
 UNEXPLAINED = "unexplained"
 

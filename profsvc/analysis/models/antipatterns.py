@@ -83,7 +83,7 @@ RATIOS: Mapping[str, Ratio] = {
     "dependent_instructions": lambda c, v: 1.0 + c["stall_wait_cycles_per_issue"],
     "dependent_accesses": _dependent_accesses,
 }
-"""Ratio of each pattern that the counters of launches have, as `profsvc.specs.antipatterns` reads it."""
+"""Ratio of each pattern that the counters of launches have, as `profsvc.specs.advice.antipatterns` reads it."""
 
 
 def measured_ratios(counts: Counts, values: Values) -> dict[str, Array]:

@@ -1,6 +1,6 @@
 """What the performance models take of launches, and where each number comes from.
 
-The table `profsvc.specs.model_inputs` holds an expression an input, its alternatives best first. An alternative counts
+The table `profsvc.specs.models.inputs` holds an expression an input, its alternatives best first. An alternative counts
 for the launches for which it gives a number; the next one for the others.
 """
 

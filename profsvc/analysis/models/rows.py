@@ -12,7 +12,7 @@ from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.counters.missing import collection_hint, group_identical_rows, list_counters
 from profsvc.analysis.models.answer import Answer
 from profsvc.analysis.models.inputs import Inputs, MissingCounters, input_names
-from profsvc.specs.model_inputs import ASSUMED, DEVICE, MEASURED
+from profsvc.specs.models.inputs import ASSUMED, DEVICE, MEASURED
 
 COLUMNS = ("launch_id", "model", "quantity", "value", "unit", "form", "flags", "label", "reason")
 INPUTS = "inputs"

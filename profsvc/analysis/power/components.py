@@ -47,7 +47,7 @@ def fit_component_power(kernels: pd.DataFrame, num_sms: float) -> Components:
     """Fit the power of each unit to kernels, and compare its predictions with those of a constant.
 
     ``kernels``: one row per kernel that power was measured of, with ``mean_power_w``, ``idle_power_w``, ``active_sms``
-    (null: all) and one column per counter of `profsvc.specs.power_units`. Kernels that lack a power or a counter which
+    (null: all) and one column per counter of `profsvc.specs.power.units`. Kernels that lack a power or a counter which
     others have are left out; units whose counter no kernel has are.
     """
     units = [u for u in specs.power_units() if u.counter is None or (u.counter in kernels and kernels[u.counter].any())]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from profsvc.specs.line_evidence import inlined_calls
+from profsvc.specs.advice.line_evidence import inlined_calls
 
 Line = tuple[str | None, int | None]
 Texts = Mapping[Line, str]

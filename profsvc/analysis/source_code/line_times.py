@@ -14,7 +14,7 @@ from profsvc.analysis.source_code.addresses import SOURCES_OF_ORIGINS
 from profsvc.analysis.source_code.inlined import Line, Texts, calls_of_header, calls_of_short_functions, with_calls
 from profsvc.analysis.source_code.lanes import LEAVES, first_lanes_off
 from profsvc.analysis.source_code.registers import GUARD, Operands, jumps, last_write, operands, producers
-from profsvc.specs.line_evidence import LONG, SHORT, line_evidence, scoreboards
+from profsvc.specs.advice.line_evidence import LONG, SHORT, line_evidence, scoreboards
 
 SCOREBOARD_STALLS = {"Long Scoreboard": LONG, "Short Scoreboard": SHORT}
 QUEUES = {"LG Throttle": LONG, "Tex Throttle": LONG, "MIO Throttle": SHORT}

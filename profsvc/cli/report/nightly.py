@@ -122,7 +122,7 @@ def nightly(
 def _list(context: Context, project: str | None, output: str) -> None:
     """Print the newest reports and their deliveries."""
     from profsvc.reports.rows import visible
-    from profsvc.views import nightly as of_nights
+    from profsvc.views.nightly import report as of_nights
 
     service = open_service(context)
     found = service.reports(project) if service else of_nights.told(open_engine(context, only_reads=True), project)

@@ -44,7 +44,7 @@ def list_(
 
       profsvc renames list --project lab
     """
-    from profsvc.views import renames as of_renames
+    from profsvc.views.nightly import renames as of_renames
 
     service = open_service(context)
     view = service.renames(project or None) if service else of_renames.renames(open_reader(context), project or None)
@@ -100,7 +100,7 @@ def undo(
 def _decide(
     context: Context, act: str, names: tuple[str, str], because: str, project: str, output: str
 ) -> None:  # fmt: skip
-    from profsvc.views import renames as of_renames
+    from profsvc.views.nightly import renames as of_renames
 
     row: dict[str, Any]
     if service := open_service(context):

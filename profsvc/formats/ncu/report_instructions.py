@@ -11,7 +11,7 @@ from typing import NamedTuple
 from profsvc.formats.ncu.source import MAX_INSTRUCTIONS
 from profsvc.formats.ncu.source_rows import SourceRows, opcode_of, stored_text
 from profsvc.formats.parsing.json_stream import storable_text
-from profsvc.specs.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
+from profsvc.specs.metrics.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
 from profsvc.tables.on_demand import pd
 
 MAX_INT = 1 << 63

@@ -21,7 +21,7 @@ from profsvc.formats.ncu.source_rows import (
 from profsvc.formats.parsing.ledger import numbered_lines
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.text import Text
-from profsvc.specs.source_columns import STALL
+from profsvc.specs.metrics.source_columns import STALL
 from profsvc.tables import Batch
 
 NAME = "ncu-source"

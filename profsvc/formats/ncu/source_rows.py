@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, split_cells
-from profsvc.specs.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
+from profsvc.specs.metrics.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
 from profsvc.tables import TABLES, frame
 from profsvc.tables.on_demand import pd
 

@@ -129,7 +129,7 @@ def antiparallel_report(metrics: Mapping[str, ArrayLike], readings: Mapping[str,
 
     Shares of different patterns overlap and do not add up.
 
-    Source: the table of anti-parallel patterns, [Lemeire2017], which is `profsvc.specs.antipatterns`.
+    Source: the table of anti-parallel patterns, [Lemeire2017], which is `profsvc.specs.advice.antipatterns`.
 
     Args:
         metrics: Metric of a pattern by its key [1].

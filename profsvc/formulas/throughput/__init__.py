@@ -2,7 +2,7 @@
 
 A stretch of computation C and a memory period M follow each other, for each of N warps of an SM. The requests that an
 application needs under way, and those that the hardware allows, tell ten categories apart, each with its advice
-(`profsvc.specs.categories`). On a CPU a thread takes the place of a warp, with one of them a core.
+(`profsvc.specs.advice.categories`). On a CPU a thread takes the place of a warp, with one of them a core.
 
 Modules::
 

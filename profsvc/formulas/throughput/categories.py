@@ -26,7 +26,7 @@ def category(
 
     With too few warps (N < InfiN) 1 to 5, else 6 to 10; in each half: departure and bandwidth both too low, departure
     alone, bandwidth below 0.85 of what is needed, bandwidth just enough, nothing. Their texts and their order of merit
-    are `profsvc.specs.categories`.
+    are `profsvc.specs.advice.categories`.
 
     Source: [Hong2012] figures 114 and 115.
 

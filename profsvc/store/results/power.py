@@ -17,7 +17,7 @@ from profsvc.store.queries.frames import table
 from profsvc.store.queries.readings.sensor_blocks import Readings as SensorReadings
 from profsvc.store.queries.readings.sensor_blocks import SensorBlocks, blocks_of, readings_on, timed_readings
 from profsvc.store.queries.rows import select
-from profsvc.store.queries.timelines import timed_files, typed_rows
+from profsvc.store.queries.traces.timelines import timed_files, typed_rows
 from profsvc.store.results.finished_parts import POWER_PART, counted_changes, mark_finished
 from profsvc.store.schema.power import FRAMES
 from profsvc.tables import Column

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc.errors import DomainError
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import is_in_transaction, lock_existing_row, writing

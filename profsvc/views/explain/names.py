@@ -7,7 +7,7 @@ from functools import cache
 from profsvc import specs, store
 from profsvc.analysis.causes.sentence import unit_at_limit
 from profsvc.analysis.launches import memory_traces
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 from profsvc.views.catalog import titles_and_hints
 from profsvc.views.models.index import model_rows
 

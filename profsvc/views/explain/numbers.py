@@ -10,8 +10,7 @@ from profsvc.analysis.kernel_means import MEANS_TOOL
 from profsvc.analysis.launches import memory_traces
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.kernel_means import means_of_run
-from profsvc.specs.causes import Cause, causes
-from profsvc.views import kernel_means
+from profsvc.specs.advice.causes import Cause, causes
 from profsvc.views.catalog import titles_and_hints
 from profsvc.views.explain import models as explain_models
 from profsvc.views.explain import quantities
@@ -19,7 +18,8 @@ from profsvc.views.explain import rows as explain_rows
 from profsvc.views.explain import runs as explain_runs
 from profsvc.views.explain import terms as explain_terms
 from profsvc.views.explain.names import canonical
-from profsvc.views.launches import LIMIT, launches_of, why_no_result
+from profsvc.views.launches import kernel_means
+from profsvc.views.launches.listing import LIMIT, launches_of, why_no_result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

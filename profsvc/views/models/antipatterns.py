@@ -12,8 +12,8 @@ from profsvc.analysis.models import antipatterns as analysis
 from profsvc.analysis.models.inputs import MissingCounters
 from profsvc.errors import NotFoundError
 from profsvc.formulas.performance.time_bound import lost_share
-from profsvc.views import causes
-from profsvc.views.launches import launches_of, tools_of
+from profsvc.views.launches import causes
+from profsvc.views.launches.listing import launches_of, tools_of
 from profsvc.views.models.launch_models import known_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from profsvc.analysis.models.inputs import Inputs
-    from profsvc.specs.antipatterns import Pattern
+    from profsvc.specs.advice.antipatterns import Pattern
 
 Row = dict[str, Any]
 COLUMNS = ("pattern", "title", "ratio", "metric", "lost_share", "saving_fraction", "kernel", "reason", "remedy")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc import specs, store
 from profsvc.errors import counted
 from profsvc.reports.ratios import factor
-from profsvc.store.queries.model_coverage import Coverage, coverage
+from profsvc.store.queries.runs.model_coverage import Coverage, coverage
 from profsvc.views.calculators.catalog import CALCULATORS
 from profsvc.views.calculators.declaration import FILES, Calculator, example_command
 from profsvc.views.models import past_errors

@@ -14,11 +14,11 @@ from profsvc.analysis.models import what_if as analysis
 from profsvc.analysis.potential.tensor_work import TENSOR_TYPES
 from profsvc.errors import NotFoundError, first_of
 from profsvc.reports.rows import plain
-from profsvc.views import memory_traces
-from profsvc.views.launches import LIMIT, launches_of
+from profsvc.views.launches.listing import LIMIT, launches_of
 from profsvc.views.models.launch_models import known_of
 from profsvc.views.models.what_if import Base, base_of
 from profsvc.views.power.plots import power_on_sms
+from profsvc.views.traces import memory as memory_traces
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -11,7 +11,7 @@ from profsvc.analysis.models.average_warp import average_warp
 from profsvc.errors import NotFoundError, counted
 from profsvc.formulas.performance.work_depth import available_parallelism, brent_time
 from profsvc.reports.rows import plain
-from profsvc.views.launches import launches_of
+from profsvc.views.launches.listing import launches_of
 from profsvc.views.models.launch_models import known_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.performance.roofline import speedup_chain
 from profsvc.formulas.performance.speedup import disjoint_amdahl, remaining_potential
 from profsvc.kernel_names import matching_kernels
-from profsvc.views.launches import launches_of
+from profsvc.views.launches.listing import launches_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -18,7 +18,7 @@ from profsvc.analysis.models.unseen_work import unseen_work_reasons
 from profsvc.analysis.potential.tensor_work import has_tensor_work
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.numerics.flags import flag_names
-from profsvc.views.launches import launches_of
+from profsvc.views.launches.listing import launches_of
 from profsvc.views.models.launch_models import known_of
 
 if TYPE_CHECKING:

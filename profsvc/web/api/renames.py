@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import UsageError
-from profsvc.views import renames as of_renames
+from profsvc.views.nightly import renames as of_renames
 from profsvc.web.api.reports import apply_body, author_name
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success

@@ -13,8 +13,8 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.findings import STATES
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import formats as forms
-from profsvc.views import findings as of_findings
-from profsvc.views import nightly
+from profsvc.views.nightly import findings as of_findings
+from profsvc.views.nightly import report as nightly
 from profsvc.web.http.request_args import RequestArgs, require_object
 from profsvc.web.http.responses import success
 from profsvc.web.http.routes import SUCCESS_SCHEMA, add_route, path_param, query_param, rows_schema

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from profsvc import store, views
 from profsvc.errors import AccessError, NotFoundError, UsageError
-from profsvc.views import compare as side_by_side
-from profsvc.views import compare_several as several
-from profsvc.views import launch_metrics as metric_view
-from profsvc.views import source_lines as source_view
+from profsvc.views.comparison import several_runs as several
+from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.views.explain import numbers as walk
+from profsvc.views.launches import metrics as metric_view
+from profsvc.views.launches import source_lines as source_view
 from profsvc.views.models import antipatterns as pattern_view
 from profsvc.views.models import predictions, run_graph
 from profsvc.views.models import versions as version_view

@@ -13,8 +13,8 @@ from profsvc.analysis.changes.outcomes import FASTER, NO_CHANGE, REGRESSION
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.reports.text.comparison import CHANGED, achieved, large_parts, overall_change, reasons_not_corrected
 from profsvc.reports.text.model_values import interval
-from profsvc.views import compare as side_by_side
-from profsvc.views import compare_several as several
+from profsvc.views.comparison import several_runs as several
+from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of

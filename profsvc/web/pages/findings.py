@@ -14,8 +14,8 @@ from profsvc.formulas.change.findings import STATES
 from profsvc.reports.nightly import plots as nightly_plots
 from profsvc.reports.nightly.content import DIRECTIONS, amount, first_run, named, percent
 from profsvc.reports.nightly.differences import difference_text
-from profsvc.views import findings as of_findings
 from profsvc.views.history import quantities
+from profsvc.views.nightly import findings as of_findings
 from profsvc.web.api.reports import author_name
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page

@@ -15,8 +15,8 @@ from profsvc.reports.rows import cell
 from profsvc.reports.text.launch_models import agreement
 from profsvc.reports.text.models.antipatterns import ratio as measured_ratio
 from profsvc.reports.text.source_lines import file_names, summary
-from profsvc.views import breakdown as parts
-from profsvc.views import source_lines as source_view
+from profsvc.views.launches import breakdown as parts
+from profsvc.views.launches import source_lines as source_view
 from profsvc.views.models import antipatterns
 from profsvc.views.models import plots as model_plots
 from profsvc.views.power import components

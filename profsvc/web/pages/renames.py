@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import UsageError
-from profsvc.views import renames as of_renames
+from profsvc.views.nightly import renames as of_renames
 from profsvc.web.api.renames import NEEDED
 from profsvc.web.api.reports import author_name
 from profsvc.web.http.request_args import RequestArgs

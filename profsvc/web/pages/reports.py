@@ -13,7 +13,7 @@ from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import plots as nightly_plots
 from profsvc.reports.nightly.content import Part, foot, head, judged, named
 from profsvc.reports.nightly.parts import parts
-from profsvc.views import nightly
+from profsvc.views.nightly import report as nightly
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from profsvc.errors import NotFoundError
 from profsvc.reports.text.source_lines import file_names, summary
-from profsvc.views import source_lines as source_view
+from profsvc.views.launches import source_lines as source_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state

@@ -9,7 +9,7 @@ from profsvc.analysis.causes.attribution import lost_time, savings
 from profsvc.analysis.causes.rows import is_proven
 from profsvc.analysis.causes.time_budget import STALLS
 from profsvc.analysis.potential.peaks import peaks
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 from tests.analysis.causes.sample_launches import FLAWS, QUIET
 
 NO_REPEAT = {"global_load_again_fraction": 0.0}

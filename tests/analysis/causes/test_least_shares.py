@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from profsvc.specs.causes import least_shares
+from profsvc.specs.advice.causes import least_shares
 from tests.benchmarks.unseen import FLAWS, TODAY, Launches, answered, design, fitted, left_out, recorded, said_today
 
 

@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.causes.remaining_loss import LONGEST, REMAINING, without_remaining
-from profsvc.specs.causes import least_shares
+from profsvc.specs.advice.causes import least_shares
 
 LEAST = least_shares()["barriers"].share
 

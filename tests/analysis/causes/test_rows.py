@@ -9,7 +9,7 @@ from profsvc.analysis.causes.rows import COLUMNS, launch_causes
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS
-from profsvc.specs.causes import least_shares
+from profsvc.specs.advice.causes import least_shares
 from tests.analysis.causes.sample_launches import FLAWS, QUIET
 
 

@@ -12,7 +12,7 @@ from profsvc.analysis.causes.sentence import evidence_of, sentence
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.useful_time import UNITS
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 
 H200 = specs.figures("NVIDIA H200", "9.0")
 STEPS = [

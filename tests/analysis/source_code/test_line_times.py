@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from profsvc.analysis.source_code.line_times import is_of_toolkit, line_times
-from profsvc.specs.causes import causes
-from profsvc.specs.line_evidence import line_evidence
+from profsvc.specs.advice.causes import causes
+from profsvc.specs.advice.line_evidence import line_evidence
 
 HEADER = "/usr/local/cuda/targets/x86_64-linux/include/sm_20_atomic_functions.hpp"
 COUNTS = (

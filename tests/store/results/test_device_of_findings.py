@@ -9,7 +9,7 @@ from profsvc.analysis.changes.series import IDENTITY, series_digest
 from profsvc.store.connection.sql import text
 from profsvc.store.connection.transactions import writing
 from profsvc.store.maintenance import migrations
-from tests.pipeline.test_night_devices import BOARDS, averages, report, totals, upload
+from tests.pipeline.nightly.test_devices import BOARDS, averages, report, totals, upload
 from tests.store.conftest import COUNTERS
 from tests.store.maintenance.test_backfill import lower
 

@@ -14,7 +14,7 @@ from profsvc.pipeline import delivery
 from profsvc.pipeline import nightly as night
 from profsvc.store.connection.transactions import writing
 from profsvc.store.maintenance import migrations, readiness
-from profsvc.views import nightly
+from profsvc.views.nightly import report as nightly
 from tests.conftest import COUNTERS
 from tests.store.conftest import batches, info
 

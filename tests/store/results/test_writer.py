@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.errors import DomainError, NotFoundError, UsageError
-from profsvc.specs.causes import causes
+from profsvc.specs.advice.causes import causes
 from profsvc.store.connection.transactions import in_transaction, reading, writing
 from profsvc.store.ingest.writers.dictionaries import NAME_COLUMNS
 from profsvc.store.results import writer

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.store.queries.nightly_series import series_of_runs
-from profsvc.store.queries.run_comparison import kernels_of_run
+from profsvc.store.queries.runs.comparison import kernels_of_run
 
 KERNELS = """\
 Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name

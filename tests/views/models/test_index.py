@@ -9,7 +9,7 @@ import pytest
 
 from profsvc import formats, specs, store
 from profsvc.reports.text.models import index as text
-from profsvc.store.queries.model_coverage import coverage
+from profsvc.store.queries.runs.model_coverage import coverage
 from profsvc.views.models.index import COLUMNS, COLUMNS_OF_RUN, index
 from profsvc.web.app import create_app
 from profsvc.web.http.state import AppState

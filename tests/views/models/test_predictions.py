@@ -13,7 +13,7 @@ from profsvc.reports.plots import models as model_plots
 from profsvc.reports.text import accuracy as accuracy_text
 from profsvc.reports.text import comparison
 from profsvc.store.connection.transactions import writing
-from profsvc.views import compare as side_by_side
+from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.views.models import predictions
 from tests.benchmarks.potential import family_of
 from tests.reports.plots.test_power import words

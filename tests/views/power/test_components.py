@@ -11,7 +11,7 @@ from profsvc import specs, store
 from profsvc.analysis.power.components import fit_component_power
 from profsvc.cli.application import app
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.specs.power_units import read_power_units
+from profsvc.specs.power.units import read_power_units
 from profsvc.views.power.components import components
 
 

@@ -11,7 +11,7 @@ import pytest
 from profsvc import specs, store, views
 from profsvc.errors import ServiceError
 from profsvc.reports.rows import plain
-from profsvc.views import compare
+from profsvc.views.comparison import two_runs as compare
 from profsvc.views.explain import numbers as explain_numbers
 from profsvc.web.api.views import PAGING_PARAMETERS, view_names
 from profsvc.web.http.state import Limits

@@ -11,7 +11,7 @@ from profsvc.reports.text import comparison
 from profsvc.reports.text import runs as text_of
 from profsvc.reports.text.cells import NOT_ALL
 from profsvc.store.connection.transactions import writing
-from profsvc.views import compare
+from profsvc.views.comparison import two_runs as compare
 from tests.conftest import ROOT
 from tests.web.conftest import running
 

@@ -7,7 +7,7 @@ import pytest
 from profsvc import store
 from profsvc.client import Client
 from profsvc.errors import NotFoundError
-from profsvc.views.compare import compare
+from profsvc.views.comparison.two_runs import compare
 from tests.web.pages.conftest import window
 from tests.web.pages.test_run import rows_of
 

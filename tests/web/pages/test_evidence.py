@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from profsvc import store
 from profsvc.cli.application import app
-from tests.pipeline.test_night_evidence import QUIET, put
+from tests.pipeline.nightly.test_evidence import QUIET, put
 from tests.web.conftest import running
 from tests.web.pages.test_nights import page, site
 

@@ -10,7 +10,7 @@ from profsvc.errors import NotFoundError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.ingest.writers.packed_samples import unpack
-from profsvc.store.queries.timelines import typed_rows
+from profsvc.store.queries.traces.timelines import typed_rows
 
 BLOCKS_AT_ONCE = 16
 _BLOCKS = """

@@ -12,8 +12,8 @@ from profsvc.analysis.launches.iterations import RangeTotal
 from profsvc.analysis.launches.wall_time import CODES, NO_LANE, NO_NAME, NO_PROCESS, Activity
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
-from profsvc.store.queries.timelines import integer_columns
 from profsvc.store.queries.traces.lanes import IS_GRAPH, ROUNDED, TIMED, Trace, of_files, of_trace
+from profsvc.store.queries.traces.timelines import integer_columns
 
 NO_DEVICE = NO_PROCESS
 EVENTS_PER_FETCH = 1 << 13

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from profsvc.store.connection.sql import Engine
-from profsvc.store.queries.timelines import chunks
+from profsvc.store.queries.traces.timelines import chunks
 
 # Kind of event -> its columns lane, thread, name, start_ns, duration_ns and argument, in the order of their starts.
 _QUERIES = {

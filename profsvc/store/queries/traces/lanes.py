@@ -10,7 +10,7 @@ from typing import NamedTuple
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading, scanning
 from profsvc.store.queries.rows import select
-from profsvc.store.queries.timelines import timed_files
+from profsvc.store.queries.traces.timelines import timed_files
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
 
 MAX_NS = 3 * 10**18  # the difference of two such times is still a 64-bit integer

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine, text
 
 from profsvc.store.connection.transactions import reading
-from profsvc.store.queries.timelines import chunks, integer_columns
+from profsvc.store.queries.traces.timelines import chunks, integer_columns
 
 _KERNELS = """
     SELECT coalesce(device_index, 0), coalesce(stream, -1), kernel_id, start_ns,

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from profsvc import store
 from profsvc.errors import NotFoundError
-from profsvc.views.launch_metrics import differing, launch_metrics
+from profsvc.views.launches.metrics import differing, launch_metrics
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state

@@ -1,0 +1,4 @@
+from . import (
+    file_batches as file_batches,
+    reparsing as reparsing,
+)

@@ -1,0 +1,1 @@
+"""What makes kernels slow, and what to do: causes, anti-parallel patterns, categories."""

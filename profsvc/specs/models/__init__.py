@@ -1,0 +1,1 @@
+"""The models that answer about a run, and what they take."""

@@ -1,0 +1,1 @@
+"""The publications that formulas cite, and their figures held against the formulas."""

@@ -1,0 +1,1 @@
+"""The nightly report, its findings, and kernels that got another name."""

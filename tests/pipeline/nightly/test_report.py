@@ -1,0 +1,396 @@
+"""Nights made up: what is found in them, what is not, and that the same night again says the same."""
+
+import gzip
+import io
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine
+
+from profsvc import pipeline, store
+from profsvc.errors import NotFoundError, UsageError
+from profsvc.pipeline.nightly import period, report_of_night
+from profsvc.pipeline.nightly.report import changed_causes
+from profsvc.reports.nightly import formats as forms
+from profsvc.reports.nightly.parts import parts
+from profsvc.views.nightly import findings as of_findings
+from profsvc.views.nightly import report as nightly
+from tests import nights
+from tests.nights import DEVICE, KERNELS, PER_C, day, put, quantities, report
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+QUIET = 30  # nights before anything happens
+GEMM, SAXPY = "gemm", "saxpy"
+
+
+@pytest.fixture(scope="module")
+def quiet_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a month of nights in which only the weather changes."""
+    file = tmp_path_factory.mktemp("nights") / "store.sqlite"
+    engine, rng = store.open_store(str(file)), np.random.default_rng(11)
+    for night in range(QUIET):
+        put(engine, night, rng, temperature_c=40 + rng.standard_normal(), commit="a" * 7)
+    engine.dispose()
+    return file
+
+
+@pytest.fixture(scope="module")
+def regressed_file(tmp_path_factory: pytest.TempPathFactory, quiet_file: Path) -> Path:
+    """The same after three nights in which one kernel takes 5 % longer, each with its report."""
+    file = tmp_path_factory.mktemp("regressed") / "store.sqlite"
+    shutil.copy(quiet_file, file)
+    engine = store.open_store(str(file))
+    season(engine, np.random.default_rng(5), 3, slower=(1.05, 1.0))
+    engine.dispose()
+    return file
+
+
+@contextmanager
+def copied(file: Path, folder: Path) -> Iterator[Engine]:
+    shutil.copy(file, folder / "store.sqlite")
+    engine = store.open_store(str(folder / "store.sqlite"))
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def engine(tmp_path: Path, quiet_file: Path) -> Iterator[Engine]:
+    with copied(quiet_file, tmp_path) as engine:
+        yield engine
+
+
+@pytest.fixture
+def regressed(tmp_path: Path, regressed_file: Path) -> Iterator[Engine]:
+    with copied(regressed_file, tmp_path) as engine:
+        yield engine
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def season(engine: Engine, rng: np.random.Generator, count: int, **options: object) -> list[dict]:
+    """Put nights after the quiet ones, and report each; an option that is a list has a value a night."""
+    made = []
+    for number in range(count):
+        own = {name: value[number] if isinstance(value, list) else value for name, value in options.items()}
+        put(engine, QUIET + number, rng, **own)
+        made.append(report(engine, QUIET + number))
+    return made
+
+
+def found(documents: list[dict]) -> list[tuple[str, str]]:
+    return [pair for document in documents for pair in quantities(document["findings"])]
+
+
+def test_a_quiet_night_is_one_line(engine, rng):
+    first, second = season(engine, rng, 2)
+    assert first["one_line"].startswith(f"nothing changed: {QUIET + 1} runs, 7 series")
+    assert second["one_line"] == "nothing changed: 1 run, 7 series"
+    assert second["since"] == {"report_id": first["report_id"], "night": first["night"]}
+    assert not second["changed"]
+    assert [run["name"] for run in second["runs"]] == ["night 31 2"]
+    kept = {"nights": 0, "series": 0, "tonight": 0}
+    assert second["series"] == {
+        "looked_at": 7, "tested": 7, "short": 0, "needed": 0, "corrected": 2, "left_out": kept
+    }  # fmt: skip
+
+
+def test_a_drift_of_temperature_alone_alarms_raw_power_but_not_the_corrected(engine, rng):
+    warm = season(engine, rng, 5, temperature_c=[48 + 0.3 * n for n in range(5)])
+    assert not {quantity for _, quantity in found(warm)} & {"power", "energy_per_launch", "raw_power"}
+    assert found(warm) == [("whole run", "temperature")]  # which is said, for it is true
+    explained = [row for document in warm for row in document["explained"] if row["quantity"] == "power"]
+    assert explained
+    assert explained[0]["raw_after"] - explained[0]["raw_before"] == pytest.approx(8.3 * PER_C, abs=2.0)
+    assert abs(explained[0]["after"] - explained[0]["before"]) < 2.0
+
+
+def test_a_regression_of_power_under_the_same_drift_is_found(engine, rng):
+    drift = [48 + 0.3 * n for n in range(6)]
+    made = season(engine, rng, 6, temperature_c=drift, more_w=[0.0, 0.0, *[9.0] * 4])
+    nights_to_it = [n for n, document in enumerate(made) if ("gemm", "power") in quantities(document["findings"])]
+    assert nights_to_it == [4]  # the third night with it
+    finding = next(row for row in made[4]["findings"] if row["quantity"] == "power")
+    assert finding["change"] == pytest.approx(0.03, abs=0.005)
+    assert finding["worse"] == 1
+    assert finding["raw_after"] / finding["raw_before"] > 1.06  # the drift comes on top
+    assert finding["run"] == "night 32 2"
+    assert finding["run_before"] == "night 31 2"
+    assert finding["reference_temperature_c"] == 40.0
+    assert any("as measured" in words for words in finding["why"])
+    assert finding["compare"] == "profsvc compare 32 33 --power"
+
+
+def test_a_spike_asks_for_another_run_and_never_alarms(engine, rng):
+    made = season(engine, rng, 5, slower=[(1.3, 1.0), *[(1.0, 1.0)] * 4])
+    assert [quantities(document["reruns"]) for document in made] == [[(GEMM, "duration")], *[[]] * 4]
+    assert found(made) == []
+    (asked,) = made[0]["reruns"]
+    assert asked["value"] / asked["expected"] == pytest.approx(1.3, abs=0.03)
+    assert asked["run"] == "night 30 2"
+    assert "--project lab" in asked["command"]
+    said = f"nothing certain: 1 suspected change (re-run wanted) in {QUIET + 1} runs: "
+    assert made[0]["one_line"].startswith(said)
+
+
+def test_reruns_of_the_same_night_make_it_sure(engine, rng):
+    (asked,) = season(engine, rng, 1, slower=(1.05, 1.0))
+    assert quantities(asked["reruns"]) == [(GEMM, "duration")]
+    for hour in (3, 4):
+        put(engine, QUIET, rng, slower=(1.05, 1.0), hour=hour)
+    again = report(engine, QUIET)
+    assert (again["report_id"], quantities(again["findings"]), again["reruns"]) == (
+        asked["report_id"], [(GEMM, "duration")], [],
+    )  # fmt: skip
+    assert again["findings"][0]["run"] == "night 30 2"
+    assert len(again["runs"]) == QUIET + 3
+
+
+def test_the_same_night_again_is_the_same_report(regressed):
+    made = nightly.report(regressed, "newest")
+    assert quantities(made["findings"]) == [(GEMM, "duration")]
+    before = [store.select(regressed, view) for view in ("v1_reports", "v1_findings")]
+    assert report(regressed, QUIET + 2) == made
+    assert [store.select(regressed, view) for view in ("v1_reports", "v1_findings")] == before
+    assert report(regressed, QUIET + 2, dry_run=True)["one_line"] == made["one_line"]
+
+
+def test_a_dry_run_stores_nothing(engine, rng):
+    put(engine, QUIET, rng)
+    tried = report(engine, QUIET, dry_run=True)
+    assert tried["report_id"] is None
+    assert store.select(engine, "v1_reports") == []
+    kept = report(engine, QUIET)
+    assert kept | {"report_id": None} == tried
+
+
+def test_a_finding_is_made_once_confirmed_and_fixed(regressed, rng):
+    made = []
+    for number, slower in enumerate([1.05] * 4 + [1.0] * 5, 3):
+        put(regressed, QUIET + number, rng, slower=(slower, 1.0))
+        made.append(report(regressed, QUIET + number))
+    assert found(made) == []
+    moves = [(n, row["was"], row["state"]) for n, document in enumerate(made) for row in document["moved"]]
+    assert [move[1:] for move in moves] == [("new", "confirmed"), ("confirmed", "fixed")]
+    assert moves[0][0] <= 3 < moves[1][0] <= 7
+    assert "1 fixed" in made[moves[1][0]]["one_line"]
+    (row,) = store.select(regressed, "v1_findings")
+    assert (row["state"], row["said_by"]) == ("fixed", None)
+    assert [len(document["open"]) for document in made] == [
+        0 if n in (moves[0][0], moves[1][0]) or n > moves[1][0] else 1 for n in range(9)
+    ]
+
+
+def test_an_accepted_change_begins_a_new_baseline(regressed, rng):
+    of_findings.set_state(regressed, 1, "accepted", "wider tiles, ticket 17", "kim")
+    for number in range(3, 14):
+        put(regressed, QUIET + number, rng, slower=(1.05 if number < 11 else 1.10, 1.0))
+    last = report(regressed, QUIET + 13)
+    assert quantities(last["findings"]) == [(GEMM, "duration")]
+    assert last["findings"][0]["change"] == pytest.approx(1.10 / 1.05 - 1, abs=0.01)
+    assert last["findings"][0]["points_before"] == 11  # from the accepted change on
+    assert (last["moved"], last["open"]) == ([], [])
+    view = of_findings.finding(regressed, 1)
+    assert (view["finding"]["state"], view["finding"]["said_by"]) == ("accepted", "kim")
+    assert [one["finding_id"] for one in view["others"]] == [last["findings"][0]["finding_id"]]
+    assert [point["run"] for point in view["points"]][-1] == "night 43 2"
+    assert len(view["points"]) == QUIET + 14
+    of_findings.set_state(regressed, 1, "new", "not so after all", "kim")
+    assert store.select(regressed, "v1_findings")[0]["state"] == "new"
+    assert [one["state"] for one in of_findings.finding(regressed, 1)["states"]] == ["accepted", "new"]
+
+
+def test_what_people_said_stays_when_the_night_is_made_again(regressed, rng):
+    of_findings.set_state(regressed, 1, "accepted", "known", "kim")
+    assert report(regressed, QUIET + 2)["findings"][0]["finding_id"] == 1
+    assert store.select(regressed, "v1_findings")[0]["state"] == "accepted"
+    put(regressed, QUIET + 3, rng)
+    assert report(regressed, QUIET + 3)["moved"] == []
+
+
+def test_an_accepted_finding_leads_no_report_of_its_night(engine, rng):
+    for night in range(QUIET, QUIET + 3):
+        put(engine, night, rng, slower=(1.5, 1.1))
+    first = report(engine, QUIET + 2)
+    assert [row["subject"] for row in first["findings"]] == ["gemm", "saxpy"]
+    of_findings.set_state(engine, first["findings"][0]["finding_id"], "accepted", "wider tiles", "kim")
+    for again in (report(engine, QUIET + 2, dry_run=True), report(engine, QUIET + 2)):
+        assert [(row["subject"], row["state"]) for row in again["findings"]] == [("saxpy", "new"), ("gemm", "accepted")]
+        assert again["one_line"].startswith("1 regression, 1 accepted in ")
+        assert "worst: saxpy duration +" in again["one_line"]
+        assert again["counts"]["findings_new"] == 1
+        assert "gemm duration (ncu, NVIDIA H200)" in forms.short(again)[1]
+        assert forms.short(again)[1].endswith(", accepted")
+    of_findings.set_state(engine, first["findings"][1]["finding_id"], "accepted", "so be it", "kim")
+    last = report(engine, QUIET + 2)
+    assert last["one_line"].startswith("2 accepted in ")
+    assert "worst" not in last["one_line"]
+    told = next(part.findings for part in parts(last) if part.findings)
+    assert [len(one.commands) for one in told] == [1, 1]  # nothing is left to accept
+    assert [one.head.endswith("%, accepted)") for one in told] == [True, True]
+    of_findings.set_state(engine, first["findings"][0]["finding_id"], "new", "not so after all", "kim")
+    assert report(engine, QUIET + 2)["findings"][0]["subject"] == "gemm"
+
+
+def test_a_finding_that_is_gone_when_the_night_is_made_again_goes(regressed, rng):
+    for hour in range(3, 11):
+        put(regressed, QUIET + 2, rng, hour=hour)
+    assert report(regressed, QUIET + 2)["findings"] == []
+    assert store.select(regressed, "v1_findings") == []
+
+
+@pytest.mark.parametrize(
+    ("state", "because"), [("confirmed", "x"), ("gone", "x"), ("fixed", " "), ("fixed", "y" * 3000)]
+)
+def test_a_state_that_cannot_be_set_is_refused(regressed, state, because):
+    with pytest.raises(UsageError):
+        of_findings.set_state(regressed, 1, state, because, "kim")
+    with pytest.raises(NotFoundError, match="no finding has number 77"):
+        of_findings.set_state(regressed, 77, "fixed", "x", "kim")
+    with pytest.raises(NotFoundError):
+        of_findings.set_state(regressed, 1, "fixed", "x", "kim", project="other")
+    assert of_findings.finding(regressed, 1)["states"] == []
+
+
+def test_findings_are_filtered(regressed):
+    def count(**only: object) -> int:
+        return len(of_findings.findings(regressed, **only)["findings"])
+
+    assert count() == count(states=["new"]) == count(states=["new", "fixed"]) == count(worse=True) == 1
+    assert count(project="lab", quantity="duration", kernel="GEM", device=DEVICE) == 1
+    assert count(states=["fixed"]) == count(worse=False) == count(project="other") == count(kernel="saxpy") == 0
+    with pytest.raises(UsageError, match="'gone' is not a state"):
+        count(states=["gone"])
+
+
+def test_what_came_with_it_is_said(engine, rng):
+    store.save_refusal(engine, "lab", None, "a.csv", "0" * 64, UsageError("line 3 is\0 nothing"))
+    put(engine, QUIET, rng, rejected=2)
+    made = report(engine, QUIET)
+    assert [row["file_name"] for row in made["uploads"]["partial"]] == ["profile.csv"]
+    assert made["uploads"]["rejected_lines"] == 2
+    assert made["uploads"]["refused"] == []  # it was refused now, and that night is long over
+    refused = store.select(engine, "v1_refusals")
+    assert [(row["file_name"], row["code"], row["message"]) for row in refused] == [
+        ("a.csv", "usage", "line 3 is\\x00 nothing")
+    ]
+    today = report_of_night(engine)
+    assert today["one_line"] == f"nothing new: no runs since the report of {day(QUIET)}; 1 file refused"
+    assert [row["message"] for row in today["uploads"]["refused"]] == ["line 3 is\\x00 nothing"]
+
+
+def test_a_slower_kernel_says_which_cause_costs_more(tmp_path):
+    engine = store.open_store(str(tmp_path / "profiles.sqlite"))
+    lines = gzip.decompress((FIXTURES / "demo" / "ncu_raw.csv.gz").read_bytes()).decode().splitlines(keepends=True)
+    strided = [line for line in lines if '"strided_copy' in line]
+    for run, row in (("near", strided[0]), ("far", strided[3])):
+        pipeline.ingest(engine, io.BytesIO("".join([*lines[:2], row]).encode()), "raw.csv", store.RunInfo(name=run))
+    (kernel,) = store.kernels_of_run(engine, 1)
+    finding = {"kind": "duration", "series": "s", "kernel": kernel, "run_before_id": 1, "run_id": 2}
+    told = changed_causes(engine, [finding, finding | {"kind": "potential", "series": "p"}])
+    old, new = (store.kernels_of_run(engine, run)[kernel]["mean_ns"] for run in (1, 2))
+    assert sum(part["change_ns"] for part in told.pop("s")) == pytest.approx(new - old)
+    assert told == {}
+    assert changed_causes(engine, [finding])["s"][0]["cause"] == "uncoalesced_loads"
+    assert changed_causes(engine, [finding | {"kernel": "another"}, finding | {"run_id": 99}]) == {}
+    engine.dispose()
+
+
+def test_the_causes_of_a_change_stand_in_its_report(regressed, monkeypatch):
+    causes = [
+        {"cause": name, "title": title, "before_ns": 0.0, "after_ns": 1.0, "change_fraction": change}
+        for name, title, change in (("barriers", "Barriers", 0.5), ("unexplained", "Unexplained time", 0.0))
+    ]
+    monkeypatch.setattr(
+        "profsvc.pipeline.nightly.report.changed_causes",
+        lambda engine, found, names: {str(row["series"]): causes for row in found if row["kind"] == "duration"},
+    )
+    (row,) = [row for row in report(regressed, QUIET + 2, dry_run=True)["findings"] if row["kind"] == "duration"]
+    assert row["why"][-1].endswith("+50 %: of this, +50 % barriers")
+    assert row["causes"] == causes
+
+
+def test_a_night_without_a_run_has_a_report(engine):
+    report(engine, QUIET - 1)
+    made = report(engine, QUIET)
+    assert made["one_line"] == f"nothing new: no runs since the report of {day(QUIET - 1)}"
+    assert (made["runs"], made["findings"], made["series"]["looked_at"]) == ([], [], 0)
+
+
+def test_projects_have_nights_of_their_own(engine, rng):
+    for night in range(3):
+        put(engine, QUIET + night, rng, project="other", slower=(9.0, 1.0))
+    alone = report(engine, QUIET + 2, project="other")
+    assert {run["project"] for run in alone["runs"]} == {"other"}
+    assert alone["series"]["short"] == alone["series"]["looked_at"] == 7
+    assert alone["series"]["needed"] == 5
+    with pytest.raises(NotFoundError, match="did you mean 'other'"):
+        report(engine, QUIET, project="othr")
+
+
+def test_a_night_before_one_that_is_reported_is_only_tried(engine, rng):
+    season(engine, rng, 2)
+    with pytest.raises(UsageError, match=r"was already reported \(report 2\)"):
+        report(engine, QUIET - 5)
+    with pytest.raises(UsageError, match="was already reported"):
+        report(engine, QUIET, project="lab")
+    assert len(report(engine, QUIET - 5, dry_run=True)["runs"]) == QUIET - 4
+
+
+def test_another_report_of_the_night_makes_no_finding_twice(regressed):
+    alone = report(regressed, QUIET + 2, project="lab")
+    assert alone["findings"] == []
+    assert [row["finding_id"] for row in alone["open"]] == [1]
+    (group,) = alone["open_groups"]
+    assert group["cost_ns"] == pytest.approx(0.05 * 800e3, rel=0.1)
+    assert group["text"].startswith("since run night 30 2: 1 regression (+")
+    assert "; 1 regression still open (#1 gemm duration +" in alone["one_line"]
+    assert nightly.reports(regressed, "lab")["reports"][0]["report_id"] == alone["report_id"] == 4
+    assert [row["project"] for row in nightly.reports(regressed)["reports"]] == ["lab", None, None, None]
+
+
+def test_a_finding_outlives_its_runs(regressed, rng):
+    for run_id in (QUIET, QUIET + 1):
+        store.delete_run(regressed, run_id)
+    (row,) = store.select(regressed, "v1_findings")
+    assert (row["run_before_id"], row["run_id"], row["run"], row["run_before"]) == (QUIET, QUIET + 1, None, None)
+    put(regressed, QUIET + 3, rng, slower=(1.05, 1.0))
+    assert report(regressed, QUIET + 3)["findings"] == []
+
+
+def test_the_noise_of_one_binary_bounds_what_is_found(engine, rng):
+    """Runs of one binary that scatter by as much as the newest runs differ make no change of these."""
+    steady = [row["duration_ns"] for row in store.select(engine, "v1_launches", kernel=KERNELS[1])]
+    assert np.std(steady) / np.mean(steady) == pytest.approx(nights.NOISE, rel=0.4)
+    made = season(engine, rng, 3, slower=(1.0, 1.03), commit="b" * 7)
+    assert found(made) == [(SAXPY, "duration")]
+    assert any("changed from aaaaaaa to bbbbbbb" in words for words in made[-1]["findings"][0]["why"])
+    assert {row["device"] for row in store.select(engine, "v1_findings")} == {DEVICE}
+
+
+@pytest.mark.parametrize(
+    ("night", "zone", "words"),
+    [("2026-13-01", "UTC", "is not a date"), ("yesterday", "UTC", "is not a date"),
+     ("9999-12-31", "UTC", "in the future"), ("0001-01-01", "UTC", "before 1970"),
+     ("2026-01-01", "Mars/Phobos", "no time zone is named")],
+)  # fmt: skip
+def test_a_night_that_is_none_is_refused(engine, night, zone, words):
+    with pytest.raises(UsageError, match=words):
+        report_of_night(engine, night=night, zone=zone)
+
+
+def test_a_night_ends_with_its_date_in_its_zone():
+    now = datetime(2026, 3, 29, 23, 30, tzinfo=UTC)
+    assert period.report_period(None, "Europe/Berlin", now).night == "2026-03-30"
+    assert period.report_period(None, "America/New_York", now).night == "2026-03-29"
+    for night, hours in (("2026-03-29", 23), ("2026-10-25", 25), ("2026-03-28", 24)):
+        span = period.report_period(night, "Europe/Berlin", datetime(2027, 1, 1, tzinfo=UTC))
+        assert (span.ends.astimezone(UTC) - span.begins.astimezone(UTC)).total_seconds() == hours * 3600
+    assert period.report_period(date(2026, 3, 28), "UTC", now).ends.isoformat() == "2026-03-29T00:00:00+00:00"
