@@ -55,8 +55,9 @@ def first(found: Sequence[Row], duration_ns: float | None) -> str:
 def hints(found: Sequence[Row]) -> list[Row]:
     """Return causes in the form of `profsvc.analysis.potential.advice.advice`, with their evidence.
 
-    The answer, and what saves at least `MIN_SAVING` of the time; a unit at its limit only as the answer.
+    The answer, and by size what saves at least `MIN_SAVING` of the time; a unit at its limit only as the answer.
     """
+    others = sorted(found[1:], key=lambda one: (one["kind"] == "unexplained", -(one["saving_fraction"] or 0.0)))
     return [
         {
             "kind": HINT_KINDS[one["kind"]],
@@ -72,7 +73,7 @@ def hints(found: Sequence[Row]) -> list[Row]:
                 for text, counter in evidence_pieces(one["cause"], one["evidence"])
             ],
         }
-        for number, one in enumerate(found)
+        for number, one in enumerate([*found[:1], *others])
         if number == 0 or (one["kind"] != "limit" and (one["saving_fraction"] or 0.0) >= MIN_SAVING)
     ]
 
