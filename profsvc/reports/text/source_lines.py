@@ -17,6 +17,7 @@ MAX_PARTS = 16
 """Folders of a path that its name may have."""
 LEAST_DIFFERENCE = 0.01
 """From this on what a line causes, as a share of the time, stands beside its samples."""
+INLINED = "inlined code is listed at several lines, and its samples count at each"
 COLUMNS = ("samples", "stall", "instructions", "where", "source and SASS")
 
 
@@ -30,7 +31,7 @@ def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[s
     yield f"#{launch['launch_index']} {launch['kernel']}"
     samples = "no samples" if launch["samples"] is None else counted(launch["samples"], "sample")
     unmatched = f"; launch unknown: {launch['reason']}" if launch["reason"] else ""
-    yield f"   {samples}{unmatched}"
+    yield f"   {samples}{unmatched}{f'; {INLINED}' if counts_twice(view) else ''}"
     names = file_names(line["file"] for line in lines)
     for line in lines[:TOP_LINES]:
         if line["samples"] or line.get("time_fraction"):
@@ -50,6 +51,21 @@ def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[s
         listed = ": " + ", ".join(f"#{one['launch_index']}" for one in view["others"][:MAX_OTHERS])
         others = counted(len(view["others"]), "launch")
         yield f"   {others} with fewer samples{listed}. One of them: --kernel NUMBER"
+
+
+def counts_twice(view: Mapping[str, Any]) -> bool:
+    """Return whether the lines of a launch have visibly more samples together than it has.
+
+    >>> counts_twice({"launch": {"samples": 9}, "lines": [{"samples": 9}, {"samples": 8}, {"samples": None}]})
+    True
+    >>> counts_twice({"launch": {"samples": 9}, "lines": [{"samples": 9}]})
+    False
+    """
+    of_launch = view["launch"]["samples"]
+    return (
+        of_launch is not None
+        and sum(line["samples"] or 0 for line in view["lines"]) > (1 + LEAST_DIFFERENCE) * of_launch
+    )
 
 
 def file_names(files: Iterable[str | None]) -> dict[str | None, str]:

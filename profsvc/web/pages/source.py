@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import NotFoundError
-from profsvc.reports.text.source_lines import file_names, summary
+from profsvc.reports.text.source_lines import counts_twice, file_names, summary
 from profsvc.views.launches import source_lines as source_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
@@ -82,7 +82,7 @@ def _source_page(request: Request, run_id: int, kernel: str | None) -> Response:
     return page(
         request, "source.html", f"Source: {launch['kernel_short']}", links=links, run=view["run"], launch=launch,
         top=[summary(line, names) for line in lines[:TOP_LINES] if line["samples"] or line["time_fraction"]],
-        rows=rows, every=every,
+        rows=rows, every=every, counts_twice=counts_twice(view),
         columns=nonempty_columns(COLUMNS, rows, ("samples_fraction", "text")),
         hidden_lines=view["lines_in_all"] - len(lines), hidden_instructions=left_out,
         others=[one | {"run_id": run_id} for one in view["others"]], other_columns=OTHER_COLUMNS,

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError
+from profsvc.reports.text.source_lines import INLINED
 from profsvc.reports.text.source_lines import source_lines as as_text
 from profsvc.views.launches.source_lines import source_lines
 from tests.conftest import ROOT
@@ -76,6 +77,7 @@ def test_of_several_launches_the_one_with_most_samples_is_shown(flaws: Engine) -
 
 def test_text_has_the_top_lines_first_and_fits_the_width(flaws: Engine) -> None:
     text = as_text(source_lines(flaws, "flaws", "embedding_a"), 90)
+    assert INLINED not in text
     assert text.splitlines()[2] == "   kernels.cu line 23: 99.4 % of the samples, Long Scoreboard"
     assert max(map(len, text.splitlines())) <= 90
     assert "STG.E desc[UR6][R20.64], R27" in text
@@ -124,8 +126,10 @@ def test_an_instruction_of_a_header_counts_for_the_line_under_which_the_export_h
     page[0:1] = [f'"File Path","{header}"']
     page[7:7] = ['"File Path","/src/a.cu"', *page[1:3]]
     upload(engine, "\n".join(page), "source.csv")
-    found = {(one["file"], one["source_line"]): one["time_fraction"] for one in source_lines(engine, "r")["lines"]}
+    view = source_lines(engine, "r")
+    found = {(one["file"], one["source_line"]): one["time_fraction"] for one in view["lines"]}
     assert found == {("/src/a.cu", 9): 1.0, (header, 7): 0.0}
+    assert as_text(view).splitlines()[1].endswith(INLINED)
 
 
 def test_a_line_names_the_cause_that_has_most_of_its_time(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
