@@ -47,7 +47,7 @@ def _files(paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
     A pipe is read if it is named, but not if it lies in a folder, where perhaps no program writes into it.
     """
-    from profsvc.pipeline.folder_files import files_in, refusal
+    from profsvc.pipeline.ingestion.folder_files import files_in, refusal
 
     files: list[str] = []
     refused: dict[str, str] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.pipeline.folder_files import files_in
+from profsvc.pipeline.ingestion.folder_files import files_in
 
 FILE, FOLDER = "file", "folder"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from profsvc import pipeline, settings, store
 from profsvc.errors import InputError, ProfsvcError, ServiceError
-from profsvc.pipeline.folder_files import refusal
+from profsvc.pipeline.ingestion.folder_files import refusal
 from profsvc.pipeline.malloc import keep_blocks
 from profsvc.scale.files import FileGroup, readable
 
