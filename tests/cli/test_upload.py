@@ -271,10 +271,10 @@ def test_what_a_folder_holds_and_is_not_read_is_told(cli, fixtures, store_file, 
     result = cli("upload", folder)
     assert result.code == 7
     refusals = {
-        "link.csv": "it is a link to 'nowhere', which is not there",
+        "link.csv": "it is a link to 'nowhere', which is not there; remove or mend the link",
         "elsewhere/circle": "it is a link to a folder, which is not followed; give that folder itself",
         "empty.csv": "empty.csv is empty; re-run the export",
-        "pipe.csv": "it is a pipe, a socket or a device, not a file",
+        "pipe.csv": "it is a pipe, a socket or a device, not a file; name a pipe itself to read it",
         "locked": "its files cannot be listed; give yourself the right to read and enter this folder",
     }
     for name, reason in refusals.items():

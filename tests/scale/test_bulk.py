@@ -68,8 +68,8 @@ def test_what_is_no_file_and_odd_names_are_told(place: Opened, tmp_path: Path) -
         *(("stored", r"d_bad\xff"[:8]), ("stored", "e_nnnnnn")),
     ]
     assert [one.message for one in done[:3]] == [
-        f"it is a link to '{tmp_path / 'nowhere'}', which is not there",
-        "it is a pipe, a socket or a device, not a file",
+        f"it is a link to '{tmp_path / 'nowhere'}', which is not there; remove or mend the link",
+        "it is a pipe, a socket or a device, not a file; name a pipe itself to read it",
         "c_empty.csv is empty; re-run the export",
     ]
     assert next(run["name"] for run in store.select(place.engine, "v1_runs")) == r"d_bad\xff"

@@ -30,11 +30,17 @@ def refusal(path: Path) -> str | None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        return f"it is a link to '{path.readlink()}', which is not there" if path.is_symlink() else "it is gone"
+        return (
+            f"it is a link to '{path.readlink()}', which is not there; remove or mend the link"
+            if path.is_symlink()
+            else "it is gone"
+        )
     except OSError as error:
-        return f"it cannot be read: {error.strerror}"
+        return f"it cannot be read: {error.strerror}; give yourself the right to read it"
     if stat.S_ISDIR(mode):
         if path.is_symlink():
             return "it is a link to a folder, which is not followed; give that folder itself to read its files"
         return "its files cannot be listed; give yourself the right to read and enter this folder"
-    return None if stat.S_ISREG(mode) else "it is a pipe, a socket or a device, not a file"
+    return (
+        None if stat.S_ISREG(mode) else "it is a pipe, a socket or a device, not a file; name a pipe itself to read it"
+    )
