@@ -61,7 +61,12 @@ def _parse_text(text: str) -> str:
 
 
 def _parse_age(text: str) -> str:
-    store.read_age(text)
+    try:
+        age = store.read_age(text)
+    except UsageError:
+        raise ValueError from None
+    if not age:  # no one is asked, and it would delete every run
+        raise ValueError
     return text
 
 
@@ -148,10 +153,10 @@ KINDS: Mapping[str, JobKind] = {
         takes_project=True,
     ),
     "prune": JobKind(
-        "Deletes runs without a new file for some time.",
+        "Deletes runs that were added, and got their last file, some time ago.",
         prune,
         {
-            "older_than": Argument(None, _parse_age, "how long, such as 90d"),
+            "older_than": Argument(None, _parse_age, "at least 1h, in h, d or w, such as 90d"),
             "keep_tagged": Argument([], _parse_text, "KEY or KEY=VALUE, runs with this tag stay; again for more"),
         },
         takes_project=True,

@@ -273,7 +273,8 @@ def test_arguments_are_checked() -> None:
     assert kinds.parse_arguments("backup", None, [("folder", "/b"), ("keep", "3")])["with_files"] is False
     for name, project, wrong, words in (
         ("prune", None, [], "prune needs older_than"),
-        ("prune", None, [("older_than", "old")], "must be a number and h, d or w"),
+        ("prune", None, [("older_than", "old")], "older_than='old' must be at least 1h, in h, d or w"),
+        ("prune", None, [("older_than", "0d")], "older_than='0d' must be at least 1h"),
         ("vacuum", "lab", [], "vacuum always covers every project"),
         ("vacuum", None, [("x", "1")], "vacuum takes no 'x'; it takes nothing"),
         ("backup", None, [("folder", "b"), ("keep", "0")], "keep='0' must be how many copies"),
@@ -307,6 +308,7 @@ def test_old_runs_are_pruned_and_vacuumed(context: SchedulerContext, clock: Cloc
         store.add_schedule(context.engine, kind, "0 6 * * *", "UTC", arguments, next_at=None, now=BEGIN)
     with writing(context.engine) as connection:
         connection.exec_driver_sql("UPDATE uploads SET received_at = '2020-01-01T00:00:00Z'")
+        connection.exec_driver_sql("UPDATE runs SET created_at = '2020-01-01T00:00:00Z'")
     clock.at += timedelta(days=1)
     for row in store.list_schedules(context.engine):
         slot = take_slot(context, row)

@@ -110,13 +110,18 @@ def snapshot(
 @group.function()
 def prune(
     context: Context,
-    older_than: Annotated[str, Option(help="Delete runs without a new file for this long: 90d, 12w, 36h.")] = "",
+    older_than: Annotated[
+        str, Option(help="Delete runs that were added, and got their last file, longer ago: 90d, 12w, 36h.")
+    ] = "",
     project: Annotated[str, Option(help="Only runs of this project.")] = "",
     keep_tagged: Annotated[list[str], Option(help="Keep runs with this tag; repeatable.")] = [],
     dry_run: Annotated[bool, Option("--dry-run", help="Only list what would be removed.")] = False,
     yes: YesOption = False,
 ) -> None:
     """List and delete old runs, and remove leftovers of interrupted uploads.
+
+    The age of a run counts from its newest file, but not from before the run was added to this store: a time
+    given with --at makes no run older.
 
     Deleted runs can be restored with profsvc undelete until profsvc db vacuum.
 
@@ -136,8 +141,7 @@ def prune(
     runs = store.aged_runs(engine, store.read_age(older_than), project or None, tags) if older_than else []
     found = store.unneeded_files(engine, files)
     listed = [
-        f"run {r['project']}/{r['run']} (id {r['run_id']}), {r['last_upload']}: {store.content_summary(r)}"
-        for r in runs
+        f"run {r['project']}/{r['run']} (id {r['run_id']}), {r['last_added']}: {store.content_summary(r)}" for r in runs
     ]
     listed += [f"left behind: {path}" for path in (*found.leftovers, *found.orphans)]
     if not listed:

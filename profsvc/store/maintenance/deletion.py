@@ -37,9 +37,10 @@ _RUN = """
            coalesce(d.compute_capability, '') AS compute_capability
     FROM runs r LEFT JOIN devices d ON d.device_id = r.device_id WHERE r.run_id = :run_id
 """
-# The age of a run is that of its newest file.
+# The age of a run counts from its newest file, but not from before the run was added: ``--at`` may lie years back.
 _AGED = """
-    SELECT r.run_id, r.project, r.name AS run, coalesce(max(u.received_at), r.created_at) AS last_upload,
+    SELECT r.run_id, r.project, r.name AS run,
+           CASE WHEN max(u.received_at) > r.created_at THEN max(u.received_at) ELSE r.created_at END AS last_added,
            count(u.upload_id) AS uploads, max(u.upload_id) AS newest_upload_id,
            coalesce(sum(u.launches), 0) AS launches,
            coalesce(sum(u.samples), 0) AS samples, coalesce(sum(u.size_bytes), 0) AS size_bytes
@@ -215,7 +216,10 @@ def aged_runs(
     project: str | None = None,
     keep_tagged: Mapping[str, str | None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the runs whose newest file is older than ``age``, except those with one of the tags (None: any value)."""
+    """Return the runs that were added, and got their newest file, before this time; none with one of the tags.
+
+    A tag with the value None is one of any value. What ``--at`` says of a file makes no run older.
+    """
     before = format_time(datetime.now(UTC) - older_than)
     with reading(engine) as connection:
         rows = [dict(row) for row in connection.execute(text(_AGED)).mappings()]
@@ -225,7 +229,7 @@ def aged_runs(
     return [
         row
         for row in rows
-        if row["last_upload"] < before and row["run_id"] not in kept and project in {None, row["project"]}
+        if row["last_added"] < before and row["run_id"] not in kept and project in {None, row["project"]}
     ]
 
 

@@ -59,7 +59,11 @@ def test_schedules_are_added_listed_and_removed(cli, channels) -> None:
         (("nightly", "--cron", "6 Uhr"), 2, "must have five fields"),
         (("nightly", "--cron", "0 6 * * *", "--zone", "Berlin"), 2, "no time zone is named"),
         (("nightly", "--cron", "0 6 * * *", "--channel", "archiv"), 3, "did you mean 'archive'"),
-        (("prune", "--cron", "0 6 * * *"), 2, "prune needs older_than: --set older_than=..., how long, such as 90d"),
+        (
+            ("prune", "--cron", "0 6 * * *"),
+            2,
+            "prune needs older_than: --set older_than=..., at least 1h, in h, d or w, such as 90d",
+        ),
         (("backup", "--cron", "0 6 * * *", "--set", "folder"), 2, "must look like KEY=VALUE"),
         (("vacuum", "--cron", "0 6 * * *", "--project", "lab"), 2, "vacuum always covers every project"),
     ],

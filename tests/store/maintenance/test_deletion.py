@@ -95,8 +95,17 @@ def test_a_restore_that_fails_changes_nothing(full: Engine, files: BlobStore) ->
     assert len(store.deleted_uploads(full)) == 1
 
 
+def test_history_loaded_today_is_not_old(full: Engine) -> None:
+    with writing(full) as connection:
+        connection.execute(text("UPDATE uploads SET received_at = '2020-01-01T00:00:00Z'"))
+        added = connection.execute(text("SELECT created_at FROM runs ORDER BY run_id")).scalars().all()
+    assert store.aged_runs(full, timedelta(days=30)) == []
+    assert [row["last_added"] for row in store.aged_runs(full, timedelta(hours=-1))] == added
+
+
 def test_old_runs_are_chosen_by_their_last_file(full: Engine) -> None:
     with writing(full) as connection:
+        connection.execute(text("UPDATE runs SET created_at = '2019-01-01T00:00:00Z'"))
         connection.execute(text("UPDATE uploads SET received_at = '2020-01-01T00:00:00Z' WHERE upload_id <> 2"))
 
     def chosen(**options) -> list[str]:
@@ -119,6 +128,7 @@ def test_a_run_that_changed_since_it_was_listed_is_not_pruned_and_stops_no_other
 ) -> None:
     with writing(full) as connection:
         connection.execute(text("UPDATE uploads SET received_at = '2020-01-01T00:00:00Z'"))
+        connection.execute(text("UPDATE runs SET created_at = '2019-01-01T00:00:00Z'"))
     listed = store.aged_runs(full, timedelta(days=30))
     assert [row["run"] for row in listed] == ["r", "q"]
     content = io.BytesIO((FIXTURES / "ncu_raw" / "swiss.csv").read_bytes())
