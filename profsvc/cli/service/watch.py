@@ -28,6 +28,7 @@ DONE, FAILED, REASON = "done", "failed", ".reason.txt"
 # Names of unfinished files, as editors, browsers and copying programs give them.
 UNFINISHED = (".part", ".partial", ".tmp", ".temp", ".swp", ".crdownload", ".filepart", "~")
 SETTLED_POLLS = 2
+LINK = "it is a link, which is not followed; move the file or folder itself here"
 
 
 class Seen(NamedTuple):
@@ -47,9 +48,12 @@ class Watch:
         self.dated = dated
         self._seen: dict[Path, tuple[Seen, int]] = {}
         self._refused: dict[Path, Seen] = {}
+        self._passed: dict[Path, str] = {}
+        self._told: dict[Path, str] = {}
 
     def settled(self) -> list[Path]:
         """Poll once; return the files that were stable in the last polls, oldest first."""
+        self._passed = {}
         found = dict(self._files())
         polls = {
             path: (seen, self._seen[path][1] + 1 if path in self._seen and self._seen[path][0] == seen else 1)
@@ -61,6 +65,11 @@ class Watch:
         ]
         return sorted(ready, key=lambda path: (found[path].modified_ns, path))
 
+    def passed(self) -> Iterator[tuple[Path, str]]:
+        """Yield what the last poll found and did not take, and why; each is said once as long as it is there."""
+        told, self._told = self._told, self._passed
+        yield from sorted(self._passed.items() - told.items())
+
     def number(self, path: Path) -> int:
         """Return the number that the file system gave to a file that was looked at."""
         return self._seen[path][0].number
@@ -71,16 +80,24 @@ class Watch:
 
     def _files(self) -> Iterator[tuple[Path, Seen]]:
         kept = {self.folder / DONE, self.folder / FAILED}
-        for place, folders, names in os.walk(self.folder):
+        for place, folders, names in os.walk(self.folder, onerror=self._unlisted):
             here = Path(place)
             folders[:] = [name for name in folders if not name.startswith(".") and here / name not in kept]
+            self._passed |= {here / name: LINK for name in folders if (here / name).is_symlink()}
             for name in names:
                 if name.startswith((".", "~")) or name.lower().endswith(UNFINISHED):
                     continue
                 with contextlib.suppress(OSError):
                     about = (here / name).lstat()
-                    if (here / name).is_file() and not (here / name).is_symlink():
+                    if (here / name).is_symlink():
+                        self._passed[here / name] = LINK
+                    elif (here / name).is_file():
                         yield here / name, Seen(about.st_size, about.st_mtime_ns, about.st_ino)
+                    else:
+                        self._passed[here / name] = "it is a pipe, a socket or a device, not a file"
+
+    def _unlisted(self, error: OSError) -> None:
+        self._passed[Path(error.filename)] = f"its files cannot be listed: {error.strerror}"
 
 
 def run_of(folder: Path, path: Path, info: "RunInfo") -> "RunInfo":
@@ -173,8 +190,9 @@ def watch(
     """Watch a folder: upload new files, move them to done/ or failed/ (with a .reason.txt file).
 
     A file is uploaded once its size and modification time are stable between two polls. Hidden and unfinished files
-    (.part, .tmp, ...) are skipped. Polling works on network file systems. If interrupted, it resumes on the next start;
-    duplicate files are ignored. The files of a subfolder become one run with its name.
+    (.part, .tmp, ...) are skipped. Links are named and not followed. Polling works on network file systems. If
+    interrupted, it resumes on the next start; duplicate files are ignored. The files of a subfolder become one run
+    with its name.
 
     Examples:
 
@@ -201,6 +219,8 @@ def watch(
         seen.settled()
         while not stop.wait(every):
             ready = seen.settled()
+            for path, reason in seen.passed():
+                print_message(f"{path}: left where it is: {reason}")
             _take_all(seen, ready, take, info, counts, stop)
             if once:
                 break

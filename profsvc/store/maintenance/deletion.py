@@ -218,7 +218,7 @@ def aged_runs(
 ) -> list[dict[str, Any]]:
     """Return the runs that were added, and got their newest file, before this time; none with one of the tags.
 
-    A tag with the value None is one of any value. What ``--at`` says of a file makes no run older.
+    A tag without a value keeps any value of it. A time given with ``--at`` makes no run older.
     """
     before = format_time(datetime.now(UTC) - older_than)
     with reading(engine) as connection:

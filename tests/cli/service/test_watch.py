@@ -68,6 +68,27 @@ def test_what_is_not_finished_is_left_alone(cli, folder, tmp_path) -> None:
     assert names(folder) == before
 
 
+def test_what_is_no_file_of_the_folder_is_named_once(cli, folder, tmp_path) -> None:
+    (folder / "link.csv").symlink_to("nowhere")
+    (folder / "night 1" / "circle").symlink_to(folder)
+    os.mkfifo(folder / "pipe")
+    done = once(cli, folder)
+    assert done.code == 0
+    assert [line for line in done.err.splitlines() if "left where it is" in line] == [
+        f"{folder / 'link.csv'}: left where it is: {watch.LINK}",
+        f"{folder / 'night 1' / 'circle'}: left where it is: {watch.LINK}",
+        f"{folder / 'pipe'}: left where it is: it is a pipe, a socket or a device, not a file",
+    ]
+    seen = Watch(folder)
+    seen.settled()
+    assert len(list(seen.passed())) == 3
+    seen.settled()
+    assert list(seen.passed()) == []
+    shutil.rmtree(folder)
+    seen.settled()
+    assert list(seen.passed()) == [(folder, "its files cannot be listed: No such file or directory")]
+
+
 def test_a_file_is_settled_when_two_looks_see_the_same(folder) -> None:
     file, seen = folder / "a.csv", Watch(folder)
     file.write_text("a")
