@@ -3,10 +3,12 @@
 import ipaddress
 import logging
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import resource_tracker
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 LOCAL = "local"
 CONNECT_SECONDS = 15
 QUEUED_PER_THREAD = 8
+WAIT_SECONDS = 0.1
 REVIVE_SECONDS = 20
 # What Dask measures of its workers all the time is for its pages: 100 looks a second at the stack of every thread, and
 # 50 at how late a loop is. It takes 2 to 4 % of a processor in each process.
@@ -174,6 +177,31 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 
 @contextmanager
+def _remembered_ctrl_c() -> Iterator[Callable[[], bool]]:
+    """Yield what tells whether Ctrl-C was pressed meanwhile; the first raises nothing, and the next is an exception.
+
+    Python prints and drops an exception that is raised in a finalizer, and Dask's futures have one: a Ctrl-C that
+    arrives there would go unanswered.
+    """
+    pressed = list[bool]()
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # somebody else answers it
+        return
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        if pressed:
+            signal.default_int_handler(number, frame)
+        pressed.append(True)
+
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def _remote(address: str) -> Iterator["Client"]:
     from distributed import Client
 
@@ -203,15 +231,23 @@ def _mapped(client: "Client", target: Target) -> Mapped:
 
         threads = sum(client.nthreads().values())
         send(QUEUED_PER_THREAD * max(threads, 1))
-        try:
-            for future in done:
-                send(1)
-                item = item_of.pop(future.key)
-                if isinstance(future.exception(), KilledWorker):
-                    yield item, None
-                else:
-                    yield item, future.result()
-        finally:
-            client.cancel(list(done.futures), force=True)
+        with _remembered_ctrl_c() as was_pressed:
+            try:
+                while not done.is_empty():
+                    if was_pressed():
+                        raise KeyboardInterrupt
+                    if not done.has_ready():
+                        with done.thread_condition:
+                            done.thread_condition.wait(WAIT_SECONDS)
+                        continue
+                    future = next(done)
+                    send(1)
+                    item = item_of.pop(future.key)
+                    if isinstance(future.exception(), KilledWorker):
+                        yield item, None
+                    else:
+                        yield item, future.result()
+            finally:
+                client.cancel(list(done.futures), force=True)
 
     return mapped

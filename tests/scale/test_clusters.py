@@ -81,7 +81,9 @@ def test_the_benchmark_sees_one_cell_that_differs(
         before = after
 
 
-def test_a_worker_whose_new_start_fails_comes_back_all_the_same(place: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_answered_and_a_worker_whose_new_start_fails_comes_back(
+    place: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Dask tries one start after a death; on a busy machine that takes longer than its limit."""
     from distributed import Nanny
 
@@ -96,6 +98,12 @@ def test_a_worker_whose_new_start_fails_comes_back_all_the_same(place: Opened, m
     monkeypatch.setattr(Nanny, "instantiate", failing)
     killed, told = list[int](), list[str]()
     with scale.workers("local", place, 2, told.append) as mapped:
+        some = mapped(process_id, range(20))
+        next(some)
+        signal.raise_signal(signal.SIGINT)  # wherever Python is, perhaps in a finalizer
+        with pytest.raises(KeyboardInterrupt):
+            next(some)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         first = {pid for _, pid in mapped(process_id, range(20))}
         killed.append(min(first))
         os.kill(killed[0], signal.SIGKILL)
