@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.changes.board_conditions import of_other_conditions, without_other_conditions
 from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts
 from profsvc.analysis.changes.explanations import after_drifts, explained, families
 from profsvc.analysis.changes.night_values import night_values
@@ -74,14 +75,15 @@ def find_changes(
     calm = calm_nights(points, family)
     raw = calm.value
     group = points["group"].to_numpy(np.int64)
-    value = np.where(_in_baseline(points, raw, known), raw, np.nan)
+    told_before = [*known, *of_other_conditions(points, heads, raw, known)]
+    value = np.where(_in_baseline(points, raw, told_before), raw, np.nan)
     lasting = after_drifts(value, group, family)
     value[~lasting] = np.nan
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
     prior = noise_prior(value, group, family)
     unfixed = [one for one in known if one["state"] != FIXED]
-    begun = _in_baseline(points, raw, unfixed)
+    begun = _in_baseline(points, raw, [one for one in told_before if one["state"] != FIXED])
     whole = np.where(begun & lasting, raw, np.nan)
     stretches = _stretches(whole, group, family, heads, (relative, absolute))
     fresh = _fresh(points, value, tonight)
@@ -96,7 +98,7 @@ def find_changes(
     )
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
-    found = _new_findings(points, heads, value, before, verdict)
+    found = without_other_conditions(_new_findings(points, heads, value, before, verdict), points["at"])
     moves, seen = _state_changes(points, raw, known)
     return NightlyFindings(
         *_without_returns(found, moves, known),

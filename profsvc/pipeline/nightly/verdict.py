@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profsvc import specs
+from profsvc.analysis.changes.board_conditions import CONDITIONS
 from profsvc.analysis.changes.events import CLOCK, KERNEL, TOGETHER
 from profsvc.analysis.changes.nightly import OPEN_STATES
 from profsvc.reports.nightly.content import DEVICE_UNKNOWN, amount, short
@@ -12,7 +13,6 @@ from profsvc.reports.nightly.open_findings import open_words
 from profsvc.reports.rows import visible
 
 Row = dict[str, Any]
-CONDITIONS = ("clock", "temperature")
 COMMON = {CLOCK: "change of the clock", TOGETHER: "change of all kernels"}
 
 
