@@ -233,6 +233,7 @@ from .results.findings import (
     StateChange as StateChange,
     differences_of_findings as differences_of_findings,
     findings_of_series as findings_of_series,
+    findings_of_night as findings_of_night,
     known_findings as known_findings,
     series_of_finding as series_of_finding,
     set_finding as set_finding,

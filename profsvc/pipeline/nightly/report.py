@@ -78,7 +78,11 @@ def report_of_night(
         )
     before = store.report_before(engine, scope, span.night)
     looked = _night_scope(engine, scope, span, before)
-    verdict = find_changes(looked.points, looked.known, looked.runs["run_id"].tolist())
+    tonight = looked.runs["run_id"].tolist()
+    verdict = find_changes(looked.points, looked.known, tonight)
+    if lost := _without_their_history(engine, scope, span.night, looked, verdict.found):
+        looked = looked._replace(known=[*looked.known, *lost])
+        verdict = find_changes(looked.points, looked.known, tonight)
     said = store.stored_states(engine, {int(row["run_id"]) for row in verdict.found})
     found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
     found = with_costs(engine, found, looked.names)
@@ -131,6 +135,28 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     return NightScope(
         tonight, fresh, uploads, refused, predictions, known, newest, {}, [], kernels, older, names, renamed.renames
     )
+
+
+def _without_their_history(
+    engine: "Engine", scope: str, night: str, looked: NightScope, found: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return what an earlier report of this night found in series that have fewer values since, as runs were deleted.
+
+    Such a series can no longer show its change, which took place all the same.
+    """
+    points = looked.points
+    if points.empty:
+        return []
+    builds = dict(zip(looked.runs["run_id"].astype(int), looked.runs["build"], strict=True))
+    again = {(str(row["series"]), int(row["run_id"])) for row in found}
+    lost = []
+    for row in with_origins(engine, store.findings_of_night(engine, scope, night), builds):
+        if (str(row["series"]), int(row["run_id"])) in again:
+            continue
+        runs = points.loc[points["series"] == str(row["series"]), "run_id"].tolist()
+        if row["run_id"] in runs and len(runs) < row["points_before"] + row["points_after"]:
+            lost.append(looked.names.under_newest(row))
+    return lost
 
 
 def known_renames(engine: "Engine", scope: str, night: str = LAST_NIGHT) -> KnownRenames:

@@ -27,15 +27,18 @@ DIFFERENCE_COLUMNS = (
     "fact", "part", "title", "unit", "kernel", "before", "after", "before_text", "after_text", "change",
 )  # fmt: skip
 # Words of this night's own report, and of later ones, do not count.
-_KNOWN = """
+_FINDINGS = """
     SELECT f.*, s.state, s.said_at FROM findings f JOIN reports n ON n.report_id = f.report_id
     LEFT JOIN finding_states s ON s.finding_id = f.finding_id AND s.item = (
       SELECT max(o.item) FROM finding_states o LEFT JOIN reports m ON m.report_id = o.report_id
       WHERE o.finding_id = f.finding_id
         AND (o.report_id IS NULL OR (m.night <= :night AND NOT (m.night = :night AND m.project = :project))))
-    WHERE n.night <= :night AND NOT (n.night = :night AND n.project = :project) AND :project IN ('', f.project)
-    ORDER BY f.changed_at, f.finding_id
+    WHERE {of} ORDER BY f.changed_at, f.finding_id
 """
+_KNOWN = _FINDINGS.format(
+    of="n.night <= :night AND NOT (n.night = :night AND n.project = :project) AND :project IN ('', f.project)"
+)
+_OF_NIGHT = _FINDINGS.format(of="n.night = :night AND n.project = :project")
 
 
 # Of findings of these runs the newest word.
@@ -57,8 +60,17 @@ class StateChange(NamedTuple):
 
 def known_findings(engine: Engine, project: str, night: str) -> list[dict[str, Any]]:
     """Return what was found before this night's report of this scope, with the states they had then."""
+    return _findings(engine, _KNOWN, project, night)
+
+
+def findings_of_night(engine: Engine, project: str, night: str) -> list[dict[str, Any]]:
+    """Return what this night's report of this scope found, with the states that people gave."""
+    return _findings(engine, _OF_NIGHT, project, night)
+
+
+def _findings(engine: Engine, query: str, project: str, night: str) -> list[dict[str, Any]]:
     with reading(engine) as connection:
-        rows = connection.execute(text(_KNOWN), {"project": project, "night": night}).mappings()
+        rows = connection.execute(text(query), {"project": project, "night": night}).mappings()
         return [dict(row) | {"state": row["state"] or "new"} for row in rows]
 
 
@@ -71,12 +83,13 @@ def stored_states(engine: Engine, run_ids: Collection[int]) -> dict[tuple[str, i
 
 
 def write_findings(
-    connection: Connection, report_id: int, night: str, findings: Sequence[Mapping[str, Any]]
-) -> list[int]:
+    connection: Connection, report_id: int, night: str, findings: Sequence[Mapping[str, Any]],
+    kept: Collection[int] = (),
+) -> list[int]:  # fmt: skip
     """Write what was found and return the numbers; a finding that was made before keeps its own.
 
-    What this report found before and no longer does goes, unless somebody said a word on it. What a later night found
-    too, whose report was made while the clock stood in the future, is this night's.
+    What this report found before and no longer does goes, unless it is ``kept`` or somebody said a word on it. What a
+    later night found too, whose report was made while the clock stood in the future, is this night's.
     """
     numbers = []
     for finding in findings:
@@ -98,7 +111,7 @@ def write_findings(
         numbers.append(int(same))
         _write_differences(connection, int(same), finding.get("differences", ()))
     held = text("SELECT finding_id FROM findings WHERE report_id = :r")
-    for old in set(connection.execute(held, {"r": report_id}).scalars()) - set(numbers):
+    for old in set(connection.execute(held, {"r": report_id}).scalars()) - {*numbers, *kept}:
         query = text(
             "DELETE FROM findings WHERE finding_id = :old AND NOT EXISTS"
             " (SELECT 1 FROM finding_states s WHERE s.finding_id = :old AND s.report_id IS NULL)"

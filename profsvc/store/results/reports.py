@@ -72,7 +72,7 @@ def save_report(
         if connection.dialect.name == "postgresql":  # one after the other; on SQLite writers queue anyway
             connection.exec_driver_sql("LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE")
         report_id = _report_id(connection, night)
-        numbers = write_findings(connection, report_id, night.night, night.findings)
+        numbers = write_findings(connection, report_id, night.night, night.findings, night.seen)
         connection.execute(text("DELETE FROM finding_states WHERE report_id = :r"), {"r": report_id})
         for move in night.moves:
             write_state(connection, move.finding_id, move.state, move.because, move.said_at, report_id=report_id)

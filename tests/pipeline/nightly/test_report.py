@@ -246,6 +246,19 @@ def test_a_finding_that_is_gone_when_the_night_is_made_again_goes(regressed, rng
     assert store.select(regressed, "v1_findings") == []
 
 
+def test_a_finding_stays_when_the_night_is_made_again_without_its_history(regressed):
+    for run in store.runs(regressed)["run_id"].sort_values().tolist()[: QUIET - 2]:
+        store.delete_run(regressed, run)
+    for _ in range(2):
+        again = report(regressed, QUIET + 2)
+        assert again["findings"] == []
+        assert [(row["finding_id"], row["subject"]) for row in again["open"]] == [(1, GEMM)]
+        assert [row["state"] for row in store.select(regressed, "v1_findings")] == ["new"]
+    store.delete_run(regressed, again["open"][0]["run_id"])  # without the run that it began with nothing is left of it
+    assert report(regressed, QUIET + 2)["open"] == []
+    assert store.select(regressed, "v1_findings") == []
+
+
 @pytest.mark.parametrize(
     ("state", "because"), [("confirmed", "x"), ("gone", "x"), ("fixed", " "), ("fixed", "y" * 3000)]
 )
