@@ -9,7 +9,14 @@ import pytest
 
 from profsvc import store
 from tests.web.conftest import running
-from tests.web.pages.axe_rules import BY_COLOUR_AND_WIDTH, CONTRAST, KEEP_TWO_OF_A_KIND, axe_violations
+from tests.web.pages.axe_rules import (
+    BY_COLOUR_AND_WIDTH,
+    CONTRAST,
+    KEEP_TWO_OF_A_KIND,
+    LINK_IN_TEXT,
+    Seen,
+    axe_violations,
+)
 from tests.web.pages.conftest import SHOTS, window
 from tests.web.pages.walked import WALKED
 
@@ -106,15 +113,48 @@ def test_a_text_of_too_little_contrast_is_seen_among_many(chromium, axe):
         assert [words.partition(":")[0] for words in found] == [f"{CONTRAST}, 3 times"], style
 
 
+def test_a_link_that_only_its_colour_tells_from_its_text_is_seen_among_many(chromium, axe):
+    if not axe:
+        pytest.skip("axe-core is not installed: pip install axe-playwright-python")
+    link, plain = "<p>some <a href=x>link</a> and text", "<p>some <a href=x class=plain>link</a> and text"
+    alone = "<p><a href=x class=plain>link</a>"  # with no text beside it, it needs no mark
+    style = "<style>body { color: #333 } .plain { color: #044; text-decoration: none }</style>"
+    for which, others in {"the only one": "", "of links with a mark": link * 9, "of links alone": alone * 9}.items():
+        page = chromium.new_page()
+        page.set_content(f"<html lang=en><title>t</title>{style}<body>{others}{plain}{others}")
+        found = axe_violations(page, axe, BY_COLOUR_AND_WIDTH)
+        page.close()
+        assert [words.partition(":")[0] for words in found] == [f"{LINK_IN_TEXT}, 1 times"], which
+
+
+def test_what_earlier_pages_have_hides_nothing_new(chromium, axe):
+    if not axe:
+        pytest.skip("axe-core is not installed: pip install axe-playwright-python")
+    begin, seen = "<html lang=en><title>t</title><body><main><h1>t</h1><p>plain</p>", Seen(set(), set())
+    page = chromium.new_page()
+    for text, broken in {
+        "": [],
+        "<p>plain</p>": [],
+        "<p style='color: #aaa'>odd</p>": [CONTRAST],
+        "<p role=odd>plain</p>": ["aria-roles"],
+        "<div><a href=x></a></div>": ["link-name"],
+    }.items():
+        page.set_content(begin + text)
+        found = axe_violations(page, axe, seen=seen, whole=not text)
+        assert [words.partition(",")[0] for words in found] == broken, text
+    page.close()
+
+
 def test_every_page_is_whole(chromium, shown, shot, axe):
     """Each page is opened once and audited wide in light and narrow in dark colours; each table with rows can be saved.
 
-    axe needs seconds for a page, so it runs where its answer can differ: all rules at 1280 pixels in light colours, and
-    at 400 pixels in dark colours the rules that look at colours and sizes, which pages of one template share.
-    ``PROFSVC_SCREENSHOTS`` lets it look at every page there too, and in the other colours at each width.
+    axe takes long for a page, so it runs where its answer can differ: all rules at 1280 pixels in light colours, and
+    at 400 pixels in dark colours the rules that look at colours and sizes. It looks at the first page of each template,
+    of the others at what no earlier page has in such a place, and at a text of each look. ``PROFSVC_SCREENSHOTS`` lets
+    it look at all of every page, in both colours at each width.
     """
-    looked_at_dark = first_of_each_page(WALKED)
-    violations = []
+    first = first_of_each_page(WALKED)
+    violations, seen = [], None if SHOTS else Seen(set(), set())
     with window(chromium, shown.service.url, viewport={"width": WIDTHS[0], "height": 900}) as found:
         page = found.page
         for one in WALKED:
@@ -136,14 +176,15 @@ def test_every_page_is_whole(chromium, shown, shot, axe):
             if not axe:
                 continue
             page.evaluate(KEEP_TWO_OF_A_KIND)
-            for width, colours in LOOKED_AT if one in looked_at_dark else ():
+            for width, colours in LOOKED_AT if one in first else ():
                 page.set_viewport_size({"width": width, "height": 900})
                 page.emulate_media(color_scheme=colours)
-                found_there = axe_violations(page, axe, BY_COLOUR_AND_WIDTH)
+                found_there = axe_violations(page, axe, BY_COLOUR_AND_WIDTH, seen)
                 violations += [(one.name, width, colours, said) for said in found_there]
             page.set_viewport_size({"width": WIDTHS[0], "height": 900})
             page.emulate_media(color_scheme="light")
-            violations += [(one.name, "wide, light", said) for said in axe_violations(page, axe)]
+            found_wide = axe_violations(page, axe, seen=seen, whole=one in first)
+            violations += [(one.name, "wide, light", said) for said in found_wide]
     assert violations == []
     if not axe:
         pytest.skip("the pages are whole, but axe-core did not look at them: pip install axe-playwright-python")
@@ -156,7 +197,7 @@ def test_nothing_keeps_anyone_from_using_a_page_without_script(chromium, shown, 
     """
     if not axe:
         pytest.skip("axe-core is not installed: pip install axe-playwright-python")
-    violations = []
+    violations, seen = [], None if SHOTS else Seen(set(), set())
     with window(chromium, shown.service.url, viewport={"width": WIDTHS[0], "height": 900}) as found:
         page = found.page
         for one in first_of_each_page(WALKED):
@@ -174,11 +215,11 @@ def test_nothing_keeps_anyone_from_using_a_page_without_script(chromium, shown, 
                 page.emulate_media(color_scheme=colours)
                 violations += [(one.name, width, colours, said) for said in page.evaluate(AUDIT)]
             page.evaluate(KEEP_TWO_OF_A_KIND)
-            violations += [(one.name, "wide, light", said) for said in axe_violations(page, axe)]
+            violations += [(one.name, "wide, light", said) for said in axe_violations(page, axe, seen=seen)]
             for width, colours in LOOKED_AT:
                 page.set_viewport_size({"width": width, "height": 900})
                 page.emulate_media(color_scheme=colours)
-                found_there = axe_violations(page, axe, BY_COLOUR_AND_WIDTH)
+                found_there = axe_violations(page, axe, BY_COLOUR_AND_WIDTH, seen)
                 violations += [(one.name, width, colours, said) for said in found_there]
     assert violations == []
 
