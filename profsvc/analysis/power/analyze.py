@@ -11,7 +11,8 @@
 ``power_sweeps``      power against the number of SMs
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from profsvc.analysis.power import windows as power_windows
 from profsvc.analysis.power.correction import correct_windows
 from profsvc.analysis.power.earlier_runs import NO_EARLIER_RUNS, EarlierRuns
 from profsvc.analysis.power.idle_periods import idle_levels
-from profsvc.analysis.power.logs import UTC, Log, logs_named
+from profsvc.analysis.power.logs import UTC, Ints, Log, logs_named, shares_clock
 from profsvc.analysis.power.sensor import INSTANT_NAME, Options, PowerSensor, prepare_sensor
 from profsvc.analysis.power.sm_sweeps import fit_sweeps
 from profsvc.analysis.power.thermal_models import fit_idle_power, fit_thermal
@@ -33,7 +34,7 @@ from profsvc.formulas.sensors.plateaus import change_points
 
 __all__ = ["FRAMES", "NO_EARLIER_RUNS", "VERSION", "EarlierRuns", "Options", "analyze_power"]
 
-VERSION = "7"
+VERSION = "8"
 """Raised when any number changes for the same input."""
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
@@ -68,7 +69,7 @@ def analyze_power(
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in FRAMES}
     followed: set[int] = set()
     # A sensor that does not average comes first: it shows best how the temperature follows.
-    gpus = {log.gpu_index for log in logs if log.quantity == "power" and log.gpu_index is not None}
+    gpus = _logged_gpus([log for log in logs if log.quantity == "power"])
     for log in sorted(powers, key=lambda log: not INSTANT_NAME.search(log.name)):
         own = prepare_sensor(log, logs, options)
         if isinstance(own, PowerSensor):
@@ -79,6 +80,21 @@ def analyze_power(
         else:
             parts["power_quality"].append(pd.DataFrame([own]))
     return {name: _stacked(frames) for name, frames in parts.items()}
+
+
+def _logged_gpus(powers: Sequence[Log]) -> dict[int, list[int]]:
+    """Return the numbers of the logged GPUs, each with the uploads that log it under one name at the same time."""
+    found: dict[int, list[int]] = {log.gpu_index: [] for log in powers if log.gpu_index is not None}
+    known = [log for log in powers if log.gpu_index is not None and len(log.time_ns)]
+    for one, other in combinations(known, 2):
+        same = (one.gpu_index, one.name) == (other.gpu_index, other.name) and one.upload_id != other.upload_id
+        if same and shares_clock(one, other) and _overlap(one.time_ns, other.time_ns):
+            found[one.gpu_index or 0] = sorted({*found[one.gpu_index or 0], one.upload_id, other.upload_id})
+    return found
+
+
+def _overlap(one: Ints, other: Ints) -> bool:
+    return bool(one.min() < other.max() and other.min() < one.max())
 
 
 def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -94,7 +110,7 @@ def _analyze_sensor(
     own: PowerSensor,
     marks: pd.DataFrame,
     launches: pd.DataFrame,
-    gpus: Set[int],
+    gpus: Mapping[int, Sequence[int]],
     options: Options,
     known: EarlierRuns,
     followed: set[int],
@@ -133,7 +149,9 @@ def _window_flags(windows: pd.Series, quality: Sequence[Mapping[str, Any]]) -> l
     return said
 
 
-def _windows(own: PowerSensor, marks: pd.DataFrame, launches: pd.DataFrame, gpus: Set[int]) -> pd.DataFrame:
+def _windows(
+    own: PowerSensor, marks: pd.DataFrame, launches: pd.DataFrame, gpus: Mapping[int, Sequence[int]]
+) -> pd.DataFrame:
     """The whole log, and what is in it: marks, else kernels, else the levels of the power."""
     last = own.origin_ns + round(float(own.time_s[-1]) * 1e9)
     least = MIN_WINDOW_READINGS * float(np.median(np.diff(own.time_s))) + own.averaging_s
@@ -179,7 +197,7 @@ def _meets(own: PowerSensor, begin_ns: pd.Series, end_ns: pd.Series, last_ns: in
     return (end_ns > own.origin_ns) & (begin_ns < last_ns)
 
 
-def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.DataFrame:
+def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Mapping[int, Sequence[int]]) -> pd.DataFrame:
     """Launches of the GPU of a power log, where both are numbered; those of an unknown device only of the one logged.
 
     The number of a device in CUDA is that of nvidia-smi, unless CUDA_VISIBLE_DEVICES gives the devices other numbers.
@@ -197,7 +215,21 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.Data
         )
         own.warn("device_unknown", words, int(unknown.sum()), "1")
         launches = launches[~unknown]
-    if index is None or not devices or (devices == gpus == {index}):
+    if index is None or not devices:
+        return launches
+    if twins := gpus[index]:
+        words = (
+            f"uploads {first_of(map(str, twins), 5)} log a GPU {index} each at the same time, as boards of several "
+            "hosts do: which of them ran the launches is unknown; upload what is of each host as a run of its own"
+        )
+        own.warn("device_ambiguous", words, len(launches), "1")
+        return launches[:0]
+    if (told := _device_of_several_files(launches)) and devices == {*gpus} == {index}:
+        words = (
+            f"uploads {told.files} have launches of device {index} at the same time: they are taken to share GPU "
+            f"{index} of the log; if each has a GPU of its own, upload each file and its log as a run of its own"
+        )
+        own.warn("device_shared", words, told.launches, "1")
         return launches
     if told := _device_of_several_files(launches):
         logged = ", ".join(map(str, sorted(gpus)))
@@ -209,7 +241,7 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Set[int]) -> pd.Data
     if devices == {index}:
         return launches
     names = ", ".join(map(str, sorted(devices)))
-    if len(devices) == 1 and gpus == {index}:
+    if len(devices) == 1 and {*gpus} == {index}:
         words = f"the launches are of device {names}, the log is of GPU {index}: they are taken to be the same board"
         own.warn("device_renumbered", words, len(launches), "1")
         return launches
@@ -257,7 +289,7 @@ def _mark_windows(own: PowerSensor, marks: pd.DataFrame, last_ns: int, least_s: 
 
 
 def _kernel_windows(
-    own: PowerSensor, launches: pd.DataFrame, gpus: Set[int], last_ns: int, least_s: float
+    own: PowerSensor, launches: pd.DataFrame, gpus: Mapping[int, Sequence[int]], last_ns: int, least_s: float
 ) -> pd.DataFrame:
     """The stretches of kernels that meet the log, whole: what of one lies outside of the log is not covered by it."""
     same = _on_clock(own, launches, last_ns, "launches")

@@ -282,11 +282,26 @@ def test_ranks_that_each_see_one_gpu_are_given_no_power_of_several():
     )
     # A board of another number than that of both shows it too; one board that both are on does not.
     assert loads_of([flat(1, 500.0, 2)], pd.concat(ranks)) == (set(), {"device_ambiguous"})
-    assert loads_of([flat(0, 500.0, 1)], pd.concat(ranks))[0] == {1}
+    assert loads_of([flat(0, 500.0, 1)], pd.concat(ranks)) == ({1}, {"device_shared"})
     # One after the other they may be of one GPU; with a device number of its own, each is known.
     later = ranks[1].assign(start_ns=ranks[1]["start_ns"] + 20 * S)
     assert loads_of(both, pd.concat([ranks[0], later]))[0] == {1}
     assert loads_of(both, pd.concat([ranks[0], ranks[1].assign(device_index=1)]))[0] == {1, 2}
+
+
+def test_boards_of_two_hosts_with_one_number_give_no_launch_their_power():
+    """Rank 0 and rank 1 ran on hosts whose only GPU has the number 0, each with a log of it."""
+    hosts = [flat(0, 77.0, 1), replace(flat(0, 500.0, 2), upload_id=2)]
+    ranks = [launches_at(KERNELS + moved, 0.999).assign(upload_id=number) for number, moved in ((7, 0), (8, S // 2))]
+    for launches in (pd.concat(ranks), ranks[0]):
+        frames = analyze_power(hosts, NO_MARKS, launches)
+        assert not {*frames["power_windows"]["kind"]} & {"kernel"}
+        said = frames["power_quality"].set_index("flag").loc["device_ambiguous"]
+        assert said["message"].iloc[0].startswith("uploads 1, 2 log a GPU 0 each at the same time")
+    # One log after the other may be of one board, and other channels of one GPU are.
+    later = replace(flat(0, 77.0, 2, (60.0, 90.0)), upload_id=2)
+    assert loads_of([hosts[0], later], ranks[0])[0] == {1}
+    assert loads_of([hosts[0], replace(hosts[1], name="power.draw.average")], ranks[0])[0] == {1, 2}
 
 
 def test_launches_of_no_named_device_are_given_no_power_of_several_gpus():
