@@ -29,7 +29,7 @@ def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:
     """
     value = points["value"].to_numpy(np.float64).copy()
     group = points["group"].to_numpy(np.int64)
-    night = _nights(points["at"])
+    night = night_numbers(points["at"])
     is_duration = (points["kind"] == "duration").to_numpy()
     left_out = np.zeros(len(points), dtype=np.bool_)
     for number in np.unique(family[group[is_duration]]).tolist():
@@ -46,7 +46,7 @@ def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:
     return CalmNights(value, _shortest(group, left_out), left_out)
 
 
-def _nights(at: "pd.Series[str]") -> Ints:
+def night_numbers(at: "pd.Series[str]") -> Ints:
     """Return the number of the date of each point, in order of time."""
     of_time, times = pd.factorize(at)
     of_date, _ = pd.factorize(pd.Index(times).astype(str).str.slice(0, 10), sort=True)
@@ -67,6 +67,6 @@ def _shortest(group: npt.NDArray[np.int64], left_out: npt.NDArray[np.bool_]) -> 
 def left_out_counts(points: pd.DataFrame, left_out: npt.NDArray[np.bool_]) -> dict[str, int]:
     """Return how many nights are left out, of how many series, and of how many series the newest night is."""
     newest = ~points["group"].duplicated(keep="last").to_numpy()
-    nights = len(np.unique(_nights(points["at"])[left_out]))
+    nights = len(np.unique(night_numbers(points["at"])[left_out]))
     series = points["group"][left_out].nunique()
     return {"nights": int(nights), "series": int(series), "tonight": int((left_out & newest).sum())}

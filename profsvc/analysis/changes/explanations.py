@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from profsvc.analysis.changes.calm_nights import night_numbers
 from profsvc.formulas.change.level_habits import excursion_probability
 from profsvc.formulas.change.level_visits import visit_probability
 from profsvc.formulas.change.nightly_test import (
@@ -132,7 +133,8 @@ def explained(
     steady = ~drifted
     if steady.any():
         visits[steady] = _visits(whole, group, asked[steady], at)
-        wanders[steady] = _wanders(value, group, siblings, asked[steady], at, p)
+        night = night_numbers(points["at"])
+        wanders[steady] = _wanders(value, group, siblings, asked[steady], at, p, night)
     for number, one in enumerate(asked.tolist()):
         if one in told:
             continue
@@ -214,7 +216,13 @@ def _visits(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -
 
 
 def _wanders(
-    value: Floats, group: Ints, family: npt.NDArray[np.intp], asked: npt.NDArray[np.intp], at: Ints, p: Floats
+    value: Floats,
+    group: Ints,
+    family: npt.NDArray[np.intp],
+    asked: npt.NDArray[np.intp],
+    at: Ints,
+    p: Floats,
+    night: npt.NDArray[np.intp],
 ) -> Floats:
     """Probability of each step, by how probably its level wanders as those of its siblings do."""
     every, out = _without_spikes(value, group)[0], np.zeros(asked.size)
@@ -224,7 +232,7 @@ def _wanders(
         one = np.searchsorted(members, asked[mine])
         split = [a + np.searchsorted(own.place[a:b], step)
                  for a, b, step in zip(own.start[one], own.stop[one], at[asked[mine]], strict=True)]  # fmt: skip
-        wander = wandering(own, one, np.array(split, dtype=np.intp))
+        wander = wandering(own, one, np.array(split, dtype=np.intp), night)
         out[mine] = wander.share * wander.p + (1.0 - wander.share) * p[asked[mine]]
     return out
 

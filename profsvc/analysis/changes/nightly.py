@@ -13,11 +13,12 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.changes.board_conditions import of_other_conditions, without_other_conditions
-from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts
+from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts, night_numbers
 from profsvc.analysis.changes.explanations import after_drifts, explained, families
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY, with_texts
+from profsvc.analysis.changes.weekly_parts import weekly_parts
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED, evidence, next_state
 from profsvc.formulas.change.siblings import NoisePrior
@@ -72,6 +73,8 @@ def find_changes(
     least = [specs.smallest_change(kind) for kind in heads["kind"]]
     relative, absolute = np.array([one.relative for one in least]), np.array([one.absolute for one in least])
     family = families(heads)
+    weekly = weekly_parts(points, family)
+    points = points.assign(value=points["value"] - weekly)
     calm = calm_nights(points, family)
     raw = calm.value
     group = points["group"].to_numpy(np.int64)
@@ -81,7 +84,7 @@ def find_changes(
     value[~lasting] = np.nan
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
-    prior = noise_prior(value, group, family)
+    prior = noise_prior(value, group, family, night_numbers(points["at"]))
     unfixed = [one for one in known if one["state"] != FIXED]
     begun = _in_baseline(points, raw, [one for one in told_before if one["state"] != FIXED])
     whole = np.where(begun & lasting, raw, np.nan)
@@ -109,7 +112,7 @@ def find_changes(
         int((~known_p).sum()),
         int(needed[needed > 0].min()) if (needed > 0).any() else 0,
         [_identity(heads, one) | row for one, row in told.items()],
-        left_out_counts(points, calm.left_out),
+        left_out_counts(points, calm.left_out) | {"weekly": int(points["group"][weekly != 0].nunique())},
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.change.level_visits import visit_probability
+from profsvc.formulas.change.newest_values import newest_splits
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS, NoisePrior, sibling_noise
 from profsvc.formulas.change.stretches import Stretches
 from profsvc.formulas.change.surest_step import (
@@ -34,7 +35,6 @@ from profsvc.formulas.numerics.series import (
 )
 
 ALPHA = 0.01
-SPLIT_OF_LIKELIHOOD = 5  # newest values that may have another level when siblings say how much values depend
 VALUE_COMPARISON_SD = 3.0  # levels further apart are compared value by value
 
 
@@ -163,10 +163,10 @@ def newest_step(
     return NewestStep(*groups.shaped(*results))
 
 
-def noise_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike) -> NoisePrior:
+def noise_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike, night: Index | None = None) -> NoisePrior:
     r"""Noise of each series, as its siblings say, for `newest_step`.
 
-    A change of the newest values is no sign of dependence: they may have a level of their own.
+    A change of the newest values is no sign of dependence: they may have a level of their own, by `newest_splits`.
 
     Source: own model; `sibling_noise` of the residuals about the levels of `newest_step`.
 
@@ -174,6 +174,7 @@ def noise_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike) ->
         value: Values of the series in order, flat [any]; NaN where one is missing.
         group: Id of the series of each value; None: one series.
         family: Number, from 0, of the family of each series, in ascending order of ids.
+        night: Number of the night of each value; None: its place from the end of its series.
 
     Returns: NoisePrior; that of `flat_noise` for families of fewer than ten series.
 
@@ -194,17 +195,16 @@ def noise_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike) ->
     level = np.nan_to_num(medians(series.x, codes_of(series), n.size))
     left, constant = (np.full((n.size, len(AUTOCORRELATIONS)), np.nan) for _ in range(2))
     some = np.flatnonzero(n >= MIN_SEGMENT + MIN_HISTORY)
+    of_family = np.asarray(family, dtype=np.intp).ravel()
     if some.size:
         part = subseries(in_units_of_sd(series), series.start[some], series.stop[some])
-        split = part.stop - np.minimum(lengths(part) // 2, SPLIT_OF_LIKELIHOOD)
+        split = newest_splits(part, of_family[some], None if night is None else night[part.place])
         sums = running_sums(part.x)
         sides = side(sums, part.start, split), side(sums, split, part.stop)
         for number, rho in enumerate(AUTOCORRELATIONS):
             fit = fitted(*sides, rho)
             left[some, number], constant[some, number] = fit.left * unit[some] ** 2, fit.constant
-    return sibling_noise(
-        left, constant, np.asarray(n - 2.0, dtype=np.float64), level, np.asarray(family, dtype=np.intp).ravel()
-    )
+    return sibling_noise(left, constant, np.asarray(n - 2.0, dtype=np.float64), level, of_family)
 
 
 AT_LEVEL = 0.5  # of a step: values that are nearer to its new level are at it

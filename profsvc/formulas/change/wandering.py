@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from profsvc.formulas.change.newest_values import newest_splits
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS, MIN_SIBLINGS, VARIANCE_DF, laws_of_siblings
 from profsvc.formulas.change.surest_step import rank_scores
 from profsvc.formulas.change.two_level_test import Fit, fitted, side
@@ -24,7 +25,6 @@ from profsvc.formulas.numerics.series import (
 # Variance of the nightly moves of the level, over that of a value about it.
 WANDERS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 MIN_VALUES = 8  # 5 before a step, 3 after it
-NEWEST = 5  # values that may have a level of their own, and say nothing of the siblings of a series
 MAX_SIBLINGS = 200  # that say how usual a level is that wanders
 
 
@@ -35,7 +35,7 @@ class Wandering(NamedTuple):
     p: Array  # probability of so large a step, or a larger one, if it does
 
 
-def wandering(series: Series, asked: Index, split: Index) -> Wandering:
+def wandering(series: Series, asked: Index, split: Index, night: Index | None = None) -> Wandering:
     r"""Probability that levels wander, and of the steps of some series if theirs do.
 
     .. math:: x_i = \mu_i + \delta [i \ge k] + e_i, \quad \mu_{i+1} = \mu_i + u_i, \quad
@@ -52,6 +52,7 @@ def wandering(series: Series, asked: Index, split: Index) -> Wandering:
         series: Values of a series and its siblings [any].
         asked: Which of them may have stepped.
         split: First value after the step of each of these, in the flat array.
+        night: Number of the night of each value by its ``place``; None: its place from the end of its series.
 
     Returns: Wandering, with an entry for each that is asked.
 
@@ -75,7 +76,10 @@ def wandering(series: Series, asked: Index, split: Index) -> Wandering:
     level = np.abs(np.nan_to_num(medians(series.x, codes_of(series), unit.size)))
     scales = [np.ones(unit.size)] + [level] * bool((level > 0).all())
     of_siblings = subseries(scaled, series.start[some], series.stop[some])
-    fits = _fits(of_siblings, of_siblings.stop - np.minimum(lengths(of_siblings) // 2, NEWEST))
+    newest = newest_splits(
+        of_siblings, np.zeros(some.size, dtype=np.intp), None if night is None else night[of_siblings.place]
+    )
+    fits = _fits(of_siblings, newest)
     free: Array = np.asarray(lengths(of_siblings) - 2.0, dtype=np.float64)
     left = fits.left * unit[some, np.newaxis] ** 2
     said = (left > 0).all(axis=1)

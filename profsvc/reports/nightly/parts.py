@@ -164,6 +164,8 @@ def _told(document: Row) -> Part:
             f"{counted(left_out['nights'], 'night')} left out of {left_out['series']} series: all kernels say that the "
             f"board was not in its usual state, and {left_out['tonight']} series have no other run tonight"
         )
+    if left_out.get("weekly"):
+        words.append(f"{left_out['weekly']} series follow the day of the week: they are compared without that part")
     heads = ("subject", "before", "after", "change", "explanation", "since")
     return Part("Drift, and steps with another explanation", heads, cells, words)
 

@@ -52,7 +52,7 @@ def test_the_verdict_says_what_is_left_out() -> None:
     x[:14, -1] += 10.0
     away[-1] = True
     verdict = find_changes(points_of(x, np.arange(KERNELS)), [])
-    assert verdict.left_out == {"nights": int(away.sum()), "series": 14, "tonight": 14}
+    assert verdict.left_out == {"nights": int(away.sum()), "series": 14, "tonight": 14, "weekly": 0}
 
 
 def test_series_of_other_devices_and_kinds_do_not_say_the_state() -> None:

@@ -9,7 +9,7 @@ from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
 from profsvc.formulas.change.level_habits import BEGINS, ENDS, excursion_probability, habit_shares
 from profsvc.formulas.numerics.series import Series
 from tests.benchmarks.change import two_states, white
-from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, slow_wave, three_states, walk
+from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, slow_wave, three_states, walk, weekly
 
 
 @pytest.fixture
@@ -287,3 +287,11 @@ def test_series_on_three_levels_have_no_finding(seed, series):
     verdict = look(three_states(np.random.default_rng(seed), 200, 55))
     assert not verdict.found
     assert {row["shape"] for row in verdict.told if row["series"] == series} == {"levels"}
+
+
+def test_a_step_of_two_sd_is_found_beside_weekends_of_three(rng):
+    x = weekly(rng, 40, 50)
+    assert not look(x).found
+    assert look(x).left_out["weekly"] == 40
+    x[:, -5:] += 2.0
+    assert len(names(look(x))) >= 30
