@@ -84,7 +84,9 @@ def evidence_pieces(cause: str, evidence: Sequence[Mapping[str, Any]]) -> list[t
     }
     told = [part for part, value in most.items() if value > 0] or list(most)
     if causes()[cause].kind == "limit":
-        told = sorted(told, key=lambda part: -most[part])[:PARTS_OF_A_LIMIT]
+        units = [part for part in told if parts[part][0].endswith("_fraction")]
+        others = [part for part in told if part not in units]
+        told = sorted(units, key=lambda part: -most[part])[:PARTS_OF_A_LIMIT] + others
     pieces: list[tuple[str, str]] = []
     for part in told:
         # Splitting by a group yields text and names in turn.

@@ -45,6 +45,10 @@ def test_a_limit_shows_its_busiest_units_and_nothing_that_was_idle() -> None:
     }
     evidence = [{"counter": name, "value": value, "unit": "1"} for name, value in busy.items()]
     assert evidence_text("arithmetic_limit", evidence) == "tensor pipe 97 %, issue slots 12 % busy"
+    memory = {"sol_l1_fraction": 0.2, "dram_throughput_fraction": 0.916, "sol_l2_fraction": 0.941}
+    evidence = [{"counter": name, "value": value, "unit": "1"} for name, value in memory.items()]
+    evidence += [{"counter": "dram_read_bytes", "value": 2.42e9, "unit": "byte"}]
+    assert evidence_text("memory_limit", evidence) == "L2 at 94.1 %, DRAM at 91.6 %, 2.42 GB read from DRAM"
     atomics = [
         {"counter": "global_atomic_requests", "value": 0.0, "unit": "inst"},
         {"counter": "global_reduction_requests", "value": 47e6, "unit": "inst"},
