@@ -222,6 +222,13 @@ def test_a_log_that_is_stored_already_is_not_said_to_hold_no_launches(cli, fixtu
     assert "nothing changed; of 4 lines 3 stored" in cli("upload", fixtures / "nvidia_smi" / "units.csv").err
 
 
+def test_an_upload_without_launches_says_what_it_holds(cli, fixtures):
+    said = cli("upload", fixtures / "nvprof" / "summary_without_types.csv").err
+    assert "; 2 summaries and no launches; of 11 lines 2 stored" in said
+    said = cli("upload", "--check", fixtures / "rocprof" / "memory_copy_trace.csv").err
+    assert "would store 2 transfers and no launches; of 3 lines 2 stored" in said
+
+
 def test_a_source_page_is_told_by_its_lines(cli, fixtures):
     for path in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz"):
         said = cli("upload", "--run", "r", fixtures / "h200_report" / path).err

@@ -188,6 +188,10 @@ def describe_upload(verdict: "ImportResult", checked: bool) -> str:
         held = counted(int(verdict.facts["references"]), "reference")
     if not held and verdict.facts.get("page") == "source":
         held = counted(verdict.lines_stored, "source line")
+    if not held:
+        counts = {"summary": verdict.summaries, "transfer": verdict.transfers}
+        held = ", ".join(counted(count, what) for what, count in counts.items() if count)
+        held += " and no launches" if held else ""
     if not held and not verdict.known:  # what is stored already may be told by its lines alone
         held = "no launches"
     account = (

@@ -74,6 +74,8 @@ def _count_batches(verdict: ImportResult, batches: Iterator[Batch]) -> Iterator[
         verdict.metrics += len(batch.given.get("metrics", ()))
         verdict.metrics += 0 if batch.wide is None else int(batch.wide.collected.sum())
         verdict.samples += len(batch.given.get("samples", ()))
+        verdict.summaries += len(batch.given.get("kernel_summaries", ()))
+        verdict.transfers += len(batch.given.get("transfers", ()))
         if verdict.format == PHASE_MARKS:
             verdict.phases += len(batch.given.get("ranges", ()))
         if "characterizations" in batch.given:

@@ -33,6 +33,8 @@ class ImportResult:
     metrics: int = 0
     samples: int = 0
     phases: int = 0
+    summaries: int = 0
+    transfers: int = 0
     lines: int = 0
     lines_stored: int = 0
     lines_skipped: int = 0
