@@ -1,14 +1,17 @@
 """What else changed in the runs of a change: launch shapes, counters, copies, clocks, tools, build."""
 
 from collections.abc import Collection, Mapping, Sequence
+from statistics import median
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from profsvc import specs
 
 Row = dict[str, Any]
+_Fact = tuple[int, float | str | None]
+"""A run and what it has: a number, a text or, where it is not known, nothing."""
+_Pair = tuple[Any, Any]
 
 
 def differences(
@@ -32,49 +35,61 @@ def differences(
     [('registers', 40.0, 72.0, 0.8)]
     """
     found = []
-    whole_run = facts.assign(kernel=facts["kernel"].where(facts["kernel"].notna(), ""))
-    for (kernel, name, _), rows in whole_run.groupby(["kernel", "fact", "basis"], sort=False):
-        fact = specs.change_fact(str(name))
-        sides = [rows[rows["run_id"].isin(list(runs))] for runs in (before, since)]
-        if fact is None or any(side.empty for side in sides):
+    sides = frozenset(before), frozenset(since), frozenset(unmoved)
+    groups: dict[tuple[str, str, str], list[_Fact]] = {}
+    columns = (facts[name].tolist() for name in ("run_id", "kernel", "fact", "basis", "value", "text"))
+    for run_id, kernel, name, basis, value, text in zip(*columns, strict=True):
+        known = text if isinstance(text, str) else None if pd.isna(value) else float(value)
+        groups.setdefault((kernel if isinstance(kernel, str) else "", name, basis), []).append((run_id, known))
+    for (kernel, name, _), rows in groups.items():
+        fact = specs.change_fact(name)
+        old, new, earlier = ([row for row in rows if row[0] in runs] for runs in sides)
+        if fact is None or not old or not new:
             continue
-        numbers = rows["text"].isna().all()
-        pair = _number_pair(fact, *sides) if numbers else _text_pair(*sides)
-        earlier = rows[rows["run_id"].isin(list(unmoved))]
-        if pair is not None and not (kernel == "" and _was_so_before(fact, earlier, sides[1], pair)):
-            found.append(_difference(fact, str(kernel) or None, pair))
+        numbers = not any(isinstance(value, str) for _, value in rows)
+        pair = _number_pair(fact, old, new) if numbers else _text_pair(old, new)
+        if pair is not None and not (kernel == "" and _was_so_before(fact, earlier, new, pair)):
+            found.append(_difference(fact, kernel or None, pair))
     place = {part: number for number, part in enumerate(specs.FACT_PARTS)}
     order = {name: number for number, name in enumerate(specs.change_facts())}
     return sorted(found, key=lambda row: (place[row["part"]], order.get(row["fact"], len(order)), row["title"]))
 
 
-def _number_pair(fact: specs.ChangeFact, before: pd.DataFrame, since: pd.DataFrame) -> tuple[float, float] | None:
-    sides = [side["value"].dropna().to_numpy(np.float64) for side in (before, since)]
-    if not all(map(len, sides)):
+def _number_pair(fact: specs.ChangeFact, before: Sequence[_Fact], since: Sequence[_Fact]) -> tuple[float, float] | None:
+    olds, news = _numbers(before), _numbers(since)
+    if not olds or not news:
         return None
-    apart = sides[0].max() < sides[1].min() or sides[1].max() < sides[0].min()
-    old, new = (float(np.median(side)) for side in sides)
+    apart = max(olds) < min(news) or max(news) < min(olds)
+    old, new = median(olds), median(news)
     told = abs(new - old) > fact.absolute and abs(new - old) > fact.relative * abs(old)
     return (old, new) if apart and told else None
 
 
-def _was_so_before(fact: specs.ChangeFact, earlier: pd.DataFrame, since: pd.DataFrame, pair: tuple[Any, Any]) -> bool:
+def _was_so_before(fact: specs.ChangeFact, earlier: Sequence[_Fact], since: Sequence[_Fact], pair: _Pair) -> bool:
     if isinstance(pair[0], str):
-        return bool(set(earlier["text"].dropna()) & set(since["text"].dropna()))
+        return not set(_texts(earlier)).isdisjoint(_texts(since))
     sign = 1.0 if pair[1] > pair[0] else -1.0
-    old, new = (sign * side["value"].dropna().to_numpy(np.float64) for side in (earlier, since))
+    olds, news = ([sign * value for value in _numbers(side)] for side in (earlier, since))
     least = max(fact.absolute, fact.relative * abs(pair[0]))
-    return bool(len(old) and old.max() + least >= new.min())
+    return bool(olds and max(olds) + least >= min(news))
 
 
-def _text_pair(before: pd.DataFrame, since: pd.DataFrame) -> tuple[str, str] | None:
-    olds, news = (list(side["text"].dropna()) for side in (before, since))
-    if not olds or not news or set(olds) & set(news):
+def _text_pair(before: Sequence[_Fact], since: Sequence[_Fact]) -> tuple[str, str] | None:
+    olds, news = _texts(before), _texts(since)
+    if not olds or not news or not set(olds).isdisjoint(news):
         return None
-    return str(olds[-1]), str(news[0])
+    return olds[-1], news[0]
 
 
-def _difference(fact: specs.ChangeFact, kernel: str | None, pair: tuple[Any, Any]) -> Row:
+def _numbers(side: Sequence[_Fact]) -> list[float]:
+    return [value for _, value in side if isinstance(value, float)]
+
+
+def _texts(side: Sequence[_Fact]) -> list[str]:
+    return [value for _, value in side if isinstance(value, str)]
+
+
+def _difference(fact: specs.ChangeFact, kernel: str | None, pair: _Pair) -> Row:
     row: Row = {name: getattr(fact, name) for name in ("fact", "part", "title", "unit")}
     row |= dict.fromkeys(("before", "after", "before_text", "after_text", "change")) | {"kernel": kernel}
     old, new = pair
