@@ -14,11 +14,13 @@ import pandas as pd
 from profsvc import specs
 from profsvc.analysis.changes.board_conditions import of_other_conditions, without_other_conditions
 from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts, night_numbers
-from profsvc.analysis.changes.explanations import after_drifts, explained, families
+from profsvc.analysis.changes.explanations.drifts import after_drifts
+from profsvc.analysis.changes.explanations.explained import explained
+from profsvc.analysis.changes.explanations.families import families
+from profsvc.analysis.changes.explanations.weekly_parts import weekly_parts
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY, with_texts
-from profsvc.analysis.changes.weekly_parts import weekly_parts
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED, evidence, next_state
 from profsvc.formulas.change.siblings import NoisePrior

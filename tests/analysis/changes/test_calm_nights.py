@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.changes.calm_nights import calm_nights
-from profsvc.analysis.changes.explanations import families
+from profsvc.analysis.changes.explanations.families import families
 from profsvc.analysis.changes.nightly import find_changes
 from tests.benchmarks.detection import points_of, walk
 

@@ -1,0 +1,1 @@
+"""What explains values and steps without a change: drifts, excursions, dependence, the day of the week."""

@@ -1,0 +1,69 @@
+"""Steps that may be excursions: to a level that the series was on before, or such as its siblings make."""
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from profsvc.analysis.changes.explanations.families import families
+from profsvc.formulas.change.level_habits import excursion_probability
+from profsvc.formulas.change.level_visits import visit_probability
+from profsvc.formulas.change.nightly_test import NightlyVerdict
+from profsvc.formulas.change.siblings import MIN_SIBLINGS
+from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
+from profsvc.formulas.numerics.series import (
+    codes_of,
+    gather,
+    in_units_of_sd,
+    medians,
+    read_series,
+    without_spikes,
+)
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def excursion_rates(
+    points: pd.DataFrame,
+    whole: Floats,
+    asked: npt.NDArray[np.intp],
+    verdict: NightlyVerdict,
+    least: tuple[Floats, Floats],
+    fresh: Ints,
+) -> Floats:
+    """How often a night begins an excursion that lasts as long as the step of each series, and how often by chance.
+
+    A look at several fresh values may see excursions of as many ages: these probabilities add up.
+    """
+    group = points["group"].to_numpy(np.int64)
+    family = families(points.drop_duplicates("group"))
+    x, error, groups = read_series(whole, group, None)
+    night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)
+    out = np.zeros(asked.size)
+    for number in np.unique(family[asked]).tolist():
+        members = np.flatnonzero(family == number)
+        if members.size < MIN_SIBLINGS:
+            continue
+        inside = np.isin(group, members) & ~np.isnan(x)
+        series = gather(x, error, groups, inside)
+        series = series._replace(start=series.start[members], stop=series.stop[members])
+        center = np.nan_to_num(medians(series.x, codes_of(series), members.size))
+        smallest = np.maximum(least[0][members] * np.abs(center), least[1][members])
+        mine = np.flatnonzero(np.isin(asked, members))
+        place = np.searchsorted(members, asked[mine])
+        split = np.array([a + np.searchsorted(series.place[a:b], step) for a, b, step in zip(
+            series.start[place], series.stop[place], verdict.at[asked[mine]], strict=True)])  # fmt: skip
+        out[mine] = excursion_probability(series, place, split, fresh[asked[mine]], smallest, night)
+    return out
+
+
+def visit_probabilities(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -> Floats:
+    """Probability that each series is only back where it was before, by all the values since its last baseline."""
+    x, error, groups = read_series(whole, group, None)
+    series = gather(x, error, groups, np.isin(group, asked) & ~np.isnan(x))
+    some = np.searchsorted(groups.ids, asked)
+    series = series._replace(start=series.start[some], stop=series.stop[some])
+    series = in_units_of_sd(without_spikes(series))
+    split = np.array([np.searchsorted(series.place[a:b], at[one]) + a
+                      for a, b, one in zip(series.start, series.stop, asked, strict=True)])  # fmt: skip
+    return np.asarray(visit_probability(series, split, VALUE_COMPARISON_SD))

@@ -1,0 +1,151 @@
+"""The verdict of a night without the steps that have another explanation: the report says which.
+
+The explanations are a drift, a level that the series or its siblings visit, and too close dependence.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from profsvc.analysis.changes.calm_nights import night_numbers
+from profsvc.analysis.changes.explanations.drifts import drift_row, drifts, without_spikes_of
+from profsvc.analysis.changes.explanations.excursions import excursion_rates, visit_probabilities
+from profsvc.analysis.changes.explanations.families import families
+from profsvc.analysis.changes.explanations.wandering_levels import wandering_probabilities
+from profsvc.formulas.change.nightly_test import (
+    MAX_FALSE_DISCOVERY_RATE,
+    MIN_TESTS,
+    NewestValue,
+    NightlyVerdict,
+    effect,
+    false_discovery,
+)
+from profsvc.formulas.change.siblings import NoisePrior
+from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.trends import fitted_trend, shapes, stepped_trend
+from profsvc.formulas.numerics.series import in_units_of_sd
+
+Row = dict[str, Any]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+LEVELS, DEPENDENT = "levels", "too dependent"
+MAX_EXCURSION_RATE = 0.002  # of excursions as long as a step in a night of a series: no more than two false in 1000
+NEAR_NIGHTS = 2  # by which noise moves the begin of a step
+MIN_DEPENDENCE = 0.75  # autocorrelation from which only a step far beyond the noise is one
+FAR_SD = 6.0
+SURE_TREND = 0.95  # probability from which the report says that a series drifts, without a step
+
+
+class Explained(NamedTuple):
+    """The verdict without what has an explanation, and what explains it."""
+
+    verdict: NightlyVerdict
+    told: dict[int, Row]  # by group: shape, and what belongs to it
+
+
+def explained(
+    points: pd.DataFrame,
+    value: Floats,
+    whole: Floats,
+    error: Floats,
+    verdict: NightlyVerdict,
+    before: NewestValue,
+    least: tuple[Floats, Floats],
+    prior: NoisePrior,
+    fresh: Ints,
+) -> Explained:
+    """Return the verdict on series once more, for those that may have a finding.
+
+    ``value``: those of the baselines; ``whole``: with the excursions that findings ended with; ``before``: the values
+    before each step; ``least``: the reporting thresholds; ``prior``: the probability of each autocorrelation;
+    ``fresh``: how many values of each series no report has looked at yet.
+    """
+    group = points["group"].to_numpy(np.int64)
+    edges = np.searchsorted(group, np.arange(verdict.p.size + 1))
+
+    def places(one: int) -> npt.NDArray[np.intp]:
+        return np.asarray(edges[one] + np.flatnonzero(~np.isnan(value[edges[one] : edges[one + 1]])))
+
+    p, told = verdict.p.copy(), dict[int, Row]()
+    at, levels, nights = verdict.at.copy(), [verdict.before.copy(), verdict.after.copy()], verdict.points_after.copy()
+    material = effect(levels[0], levels[1], least[0], least[1]).material
+    asked = np.flatnonzero((p <= ALPHA) & material)
+    siblings = families(points.drop_duplicates("group"))
+    shape = shapes(in_units_of_sd(without_spikes_of(value, group)[0]), siblings)
+    trending = np.flatnonzero((p > ALPHA) & (shape.trend >= SURE_TREND))
+    told |= drifts(points, value, {one: places(one) for one in trending.tolist()}, least)
+    if not asked.size:
+        return Explained(verdict, told)
+    drifted = shape.trend[asked] > shape.step[asked]
+    for one in asked[drifted].tolist():
+        own = places(one)
+        fitted, p_step = stepped_trend(value[own], int(np.searchsorted(own, at[one])))
+        step = newest_step(value[own] - fitted, None, error[own], prior.of(np.array([one])))
+        p[one] = max(float(step.p), p_step)
+        if p[one] > ALPHA:
+            p[one] = 1.0
+            told[one] = drift_row(points, own, fitted_trend(value[own]))
+            continue
+        split = int(step.at)
+        at[one], nights[one] = own[split], step.points_after
+        for side, own_level in zip(levels, (step.before, step.after), strict=True):
+            side[one] = float(own_level) + fitted[split]
+    verdict = verdict._replace(at=at, before=levels[0], after=levels[1], points_after=nights)
+    rates = excursion_rates(points, whole, asked, verdict, least, fresh)
+    visits, wanders = np.zeros(asked.size), np.zeros(asked.size)
+    steady = ~drifted
+    if steady.any():
+        visits[steady] = visit_probabilities(whole, group, asked[steady], at)
+        night = night_numbers(points["at"])
+        wanders[steady] = wandering_probabilities(value, group, siblings, asked[steady], at, p, night)
+    for number, one in enumerate(asked.tolist()):
+        if one in told:
+            continue
+        if visits[number] > ALPHA or rates[number] > MAX_EXCURSION_RATE:
+            told[one] = _step_row(LEVELS, verdict, one, points)
+        elif (
+            steady[number]
+            and before.autocorrelation[one] >= MIN_DEPENDENCE
+            and (abs(levels[1][one] - levels[0][one]) < FAR_SD * before.sd[one])
+        ):
+            told[one] = _step_row(DEPENDENT, verdict, one, points)
+        else:
+            p[one] = max(p[one], wanders[number], rates[number], visits[number])
+            if p[one] > ALPHA:
+                told[one] = _step_row(DEPENDENT, verdict, one, points)
+            continue
+        p[one] = 1.0
+    night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)[at[asked]]
+    tests, adjusted = max(int(np.isfinite(p).sum()), MIN_TESTS), p.copy()
+    as_excursions = _adjusted(rates, night, tests, 0)
+    adjusted[asked] = np.fmax(_adjusted(p[asked], night, tests, NEAR_NIGHTS), as_excursions)
+    enough = effect(levels[0], levels[1], least[0], least[1]).material
+    found = (p <= ALPHA) & (adjusted <= MAX_FALSE_DISCOVERY_RATE) & enough
+    for number, one in enumerate(asked.tolist()):
+        may_be_excursion = p[one] == rates[number] or as_excursions[number] > MAX_FALSE_DISCOVERY_RATE
+        if one not in told and may_be_excursion and not found[one]:
+            told[one] = _step_row(LEVELS, verdict, one, points)
+    changed = verdict._replace(found=found, p=p, adjusted=adjusted)
+    return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)
+
+
+def _adjusted(p: Floats, began: npt.NDArray[np.intp], tests: int, near: int) -> Floats:
+    """Return the false share at which each step would just be found, by those that began in or near the same night.
+
+    What began in other nights says nothing of it: a night of many changes would bring what is improbable of every age.
+    """
+    out = np.ones(p.size)
+    for night in np.unique(began).tolist():
+        beside = np.flatnonzero(np.abs(began - night) <= near)
+        same = began[beside] == night
+        out[beside[same]] = false_discovery(p[beside], least=tests).adjusted[same]
+    return out
+
+
+def _step_row(shape: str, verdict: NightlyVerdict, one: int, points: pd.DataFrame) -> Row:
+    at = int(verdict.at[one])
+    return {"shape": shape, "before": float(verdict.before[one]), "after": float(verdict.after[one]),
+            "runs": int(verdict.points_after[one]), "run_id": int(points["run_id"].iloc[at]),
+            "since": str(points["at"].iloc[at])}  # fmt: skip
