@@ -4,6 +4,9 @@ Conversions, expanded functions, double precision that no value needs, overhead 
 of memory waste is in `profsvc.analysis.potential.access_patterns`.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,7 +38,7 @@ ROOT_LENGTH, ROOT_CONTROL = 9.0, 3.0
 FAST_DIVISION_LENGTH = 2.0
 # Arithmetic of an accurate function for each reduction of its argument, and the moves, selects and branches of an
 # accurate sine for each of them.
-FUNCTION_LENGTH, FUNCTION_OTHERS = 18.0, 0.4
+FUNCTION_LENGTH, FUNCTION_OTHERS = 18.0, 0.5
 # Arithmetic of the shortest polynomial, that of a logarithm, at least.
 SHORTEST_POLYNOMIAL = 8.0
 # A power of doubles, the longest of their functions, has fewer instructions of double precision than this.
@@ -51,6 +54,21 @@ ADDRESS_LENGTH, TURN_LENGTH = 64.0, 4.0
 # Addresses, loops and branches of a well-tuned kernel for each useful instruction: the median of the fastest versions
 # of fixtures/held_out, fixtures/mended and of kernels that do nothing but arithmetic.
 OVERHEAD = 0.2
+
+
+class Reduction(NamedTuple):
+    """Accurate functions by what they do to their argument: what each has beyond its fast form, and what that needs."""
+
+    arithmetic: float
+    conversions: float
+    special: float
+    """Instructions of the fast form on the special function unit."""
+
+
+# A sine or cosine; an exponential; a power, whose fast form is a logarithm and an exponential. The machine code of 30
+# pairs of kernels for an H200 has 12 to 20 instructions of arithmetic less with the first, 20 to 21 less with the
+# second and 44 to 50 less with the third.
+REDUCTIONS = (Reduction(FUNCTION_LENGTH, 1.0, 1.0), Reduction(20.0, 2.0, 1.0), Reduction(46.0, 2.0, 2.0))
 # A sum or a prefix of the values of 32 lanes takes five steps.
 LANE_STEPS = 5.0
 POSSIBLE = 0.5
@@ -146,14 +164,14 @@ def _rounded_to_nearest(c: Counts) -> Array:
 
 
 @np.errstate(all="ignore")
-def _reductions(c: Counts) -> tuple[Array, Array]:
-    """Reductions of arguments to a rounded part, and to an exponent; NaN where opcodes were not counted.
+def _reductions(c: Counts) -> tuple[list[Array], Array]:
+    """Accurate functions of all threads by each of `REDUCTIONS`, and reductions to an exponent.
 
-    Each belongs to an accurate function. Sines, powers and exponentials round their argument to an integer, and powers
-    round twice more; a rounding that stays a float is of the data, as of a lattice. Logarithms take the exponent of
-    their argument, an integer that becomes a value: so do counters of loops, but the fast form of a function brings an
-    instruction of the special function unit with each. Where there is less arithmetic than a polynomial for each of
-    them, they are integers of the data.
+    NaN where opcodes were not counted. Sines round their argument to an integer. Exponentials round it to a float as
+    well, and powers also take the exponent of their base; a rounding that stays a float is of the data, as of a
+    lattice. Logarithms take the exponent of their argument, an integer that becomes a value: so do counters of loops,
+    but the fast form of a function brings an instruction of the special function unit with each. Where there is less
+    arithmetic than a polynomial for each of them, they are integers of the data.
     """
     rounded = np.clip(_rounded_to_nearest(c), 0, None)
     exponents = np.clip(c["inst_i2fp_thread"] - rounded - c["inst_mufu_thread"], 0, None)
@@ -161,7 +179,14 @@ def _reductions(c: Counts) -> tuple[Array, Array]:
     # Logarithms are among the functions that machine code is searched for.
     exponents = np.where(np.isnan(c["inst_function_excess_thread"]), exponents, 0.0)
     rounded = np.where(SHORTEST_POLYNOMIAL * rounded > c["inst_fp32_thread"], 0.0, rounded)
-    return rounded + np.fmin(c["inst_frnd_thread"], 2 * rounded), exponents
+    to_floats = np.minimum(c["inst_frnd_thread"], rounded)
+    powers = np.minimum(to_floats, c["inst_i2fp_thread"])
+    return [rounded - to_floats, to_floats - powers, powers], exponents
+
+
+def _sum_of(name: str, functions: Sequence[Array]) -> Array:
+    """Sum of a field of `REDUCTIONS` over the functions."""
+    return np.asarray(sum(getattr(kind, name) * count for kind, count in zip(REDUCTIONS, functions, strict=True)))
 
 
 @once
@@ -180,11 +205,13 @@ def expanded_share(c: Counts) -> Array:
     # What rounds its argument and needs it as an integer is a power, also of a loaded value. Of a constant base the
     # compiler knows the logarithm; of others the exponent is taken apart.
     exponentials, powers = np.fmin(c["inst_frnd_thread"], _rounded_to_nearest(c)), _powers(c)
-    converted = np.fmax(converted, np.nan_to_num(exponentials + (CONVERSIONS_PER_POWER - 1) * powers))
-    rounded, exponents = (np.minimum(reductions, converted) for reductions in _reductions(c))
-    expanded = expanded_arithmetic(
-        arithmetic, np.clip(np.where(np.isnan(rounded), converted, rounded), 0, None), FUNCTION_LENGTH
-    )
+    converted = np.fmax(converted, np.nan_to_num(2 * exponentials + (CONVERSIONS_PER_POWER - 2) * powers))
+    functions, exponents = _reductions(c)
+    rounded, exponents = _sum_of("conversions", functions), np.minimum(exponents, converted)
+    # Of functions there are no more than the conversions of their arguments.
+    length = _sum_of("arithmetic", functions) * np.where(rounded > converted, converted / rounded, 1.0)
+    length = np.where(np.isnan(length), FUNCTION_LENGTH * converted, length)
+    expanded = expanded_arithmetic(arithmetic, np.clip(length, 0, None), 1.0)
     expanded = expanded + expanded_arithmetic(np.clip(arithmetic - expanded, 0, None), exponents, FUNCTION_LENGTH)
     # Functions whose coefficients the machine code has are known one by one.
     expanded = np.fmax(expanded, np.nan_to_num(c["inst_function_excess_thread"]))
@@ -198,15 +225,16 @@ def _powers(c: Counts) -> Array:
 
 
 @np.errstate(all="ignore")
-def functions_of_polynomials(c: Counts) -> Array:
-    """Accurate functions of all threads without an instruction on the special function unit, as sines; 0 if not known.
+def added_special_functions(c: Counts) -> Array:
+    """Instructions on the special function unit of all threads that fast forms add to those there are; 0 if unknown.
 
-    Those with one are powers and exponentials, whose fast form needs no more of them. There are no more functions than
+    An accurate sine has none, and a power one for each two of its fast form. There are no more functions than
     polynomials.
     """
-    rounded = _rounded_to_nearest(c) - c["inst_mufu_thread"]
+    functions, _ = _reductions(c)
+    lacking = _sum_of("special", functions) - c["inst_mufu_thread"]
     polynomials = expanded_share(c) * c["inst_fp32_thread"] / FUNCTION_LENGTH
-    return np.asarray(np.clip(np.nan_to_num(np.minimum(rounded, polynomials)), 0, None), dtype=np.float64)
+    return np.asarray(np.clip(np.nan_to_num(np.minimum(lacking, polynomials)), 0, None), dtype=np.float64)
 
 
 @np.errstate(all="ignore")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from profsvc.analysis.counters.arrays import Counts, once
 from profsvc.analysis.potential.access_patterns import (
     gathered_from_dram,
+    has_listed_places,
     local_bytes,
     lookup_wavefronts,
     narrow_share,
@@ -22,12 +23,12 @@ from profsvc.analysis.potential.access_patterns import (
 from profsvc.analysis.potential.avoidable_work import (
     LANE_STEPS,
     OVERHEAD,
+    added_special_functions,
     avoidable_instructions,
     class_shares,
     divided_share,
     double_by_accident,
     expanded_share,
-    functions_of_polynomials,
     integer_divisions,
     lone_share,
     needless_conversions,
@@ -39,7 +40,7 @@ from profsvc.analysis.potential.avoidable_work import (
 )
 from profsvc.analysis.potential.local_arrays import address_share, valued_share
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_doubles, multiplies_matrices
-from profsvc.analysis.potential.repeated_loads import evicted_of_misses, read_again
+from profsvc.analysis.potential.repeated_loads import evicted_of_misses, read_again, word_by_word
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
 
@@ -55,6 +56,8 @@ OPERATIONS_PER_LOAD = 0.25
 PRODUCTS_PER_OPERAND = 16.0
 # The same of doubles, whose instruction has a tile of 8 by 8.
 PRODUCTS_PER_DOUBLE = 8.0
+# Of a load that is spared the address goes as well; other overhead serves what stays.
+OVERHEAD_OF_LOAD = 1.0
 # The same that nine of ten kernels without a flaw stay below: the limit where instructions are counted by class.
 MOST_OVERHEAD = 4.0
 
@@ -158,6 +161,9 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array, Array]:
     # Lanes that are predicated off need no part of a wavefront.
     width = width * np.nan_to_num(c["shared_predicated_on_fraction"], nan=1.0)
     sides, again = [], np.zeros(len(c.index))
+    # Threads that load word by word have no tile in registers yet: of eight by eight values it leaves a quarter of the
+    # operands. With one of four by four, half are left.
+    in_registers = 0.5 + word_by_word(c) / 4
     # Each value that passes a barrier is stored and loaded; a shuffle is a single access.
     kept = {"load": 1 - short_steps(c)[1], "store": 1.0}
     for side, crossing in (("load", "l2_to_l1_read_bytes"), ("store", "l1_to_l2_write_bytes")):
@@ -171,7 +177,7 @@ def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array, Array]:
         unknown = np.isnan(plain) & np.isnan(c[f"shared_{side}_inst_warp"])
         arrived = np.minimum(c[crossing] / WAVEFRONT_BYTES, accesses)
         repeated = np.nan_to_num(c["global_load_l1_hit_fraction"] * plain) if side == "load" else 0.0
-        needed = operand_limited(accesses, operands, arrived, repeated)
+        needed = operand_limited(accesses, operands, arrived, repeated, in_registers)
         if side == "load":
             again = np.nan_to_num(np.fmin(accesses - needed, repeated))
         # An array whose places values determine is at best in shared memory, with a column for each thread.
@@ -191,7 +197,8 @@ def needed_instructions(c: Counts, arithmetic: Array, accesses: Array, again: Ar
     executed, lanes = c["inst_executed_warp"], np.clip(c["warp_nonpred_execution_efficiency_fraction"], 0, 1)
     on = executed * np.where(np.isnan(lanes), 1.0, lanes)
     waste = np.asarray(sum(avoidable_instructions(c).values()))
-    waste = np.clip(waste + (1 + overhead_per_instruction(c)) * again / on, 0, 1)
+    serving = 1 + np.fmin(overhead_per_instruction(c), OVERHEAD_OF_LOAD)
+    waste = np.clip(waste + serving * again / on, 0, 1)
     counted = (np.asarray(sum(class_shares(c).values())) > 0) & ~multiplies_matrices(c)
     strict, loose = (payload_instructions(executed, lanes, arithmetic, accesses, k) for k in (OVERHEAD, MOST_OVERHEAD))
     loose = np.fmin(loose + values_of_integers(c), on)
@@ -239,10 +246,10 @@ def _useful_memory_shares(c: Counts, used: dict[str, Array], loads: Array, store
     local = np.clip(np.nan_to_num(sum(local_bytes(c)) / SECTOR_BYTES / c["l2_tex_sectors"]), 0, 1)
     wavefronts = (loads + stores) / c["sm_elapsed_cycles_sum"]
     wanted = c["l2_utilization_fraction"] * np.where(np.isnan(excess), 1.0, np.clip(excess, 0, 1)) * (1 - local)
-    # Values at unrelated places of L2 take a sector each, whatever the kernel does; each sector is a request.
+    # Values at unrelated places of L2 take a sector each, unless the order of a list is free; each is a request.
     reads = np.clip(np.nan_to_num(c["l2_tex_read_sectors"] / c["l2_tex_sectors"]), 0, 1)
     hits = np.clip(np.nan_to_num(c["l2_read_hit_fraction"]), 0, 1)
-    unrelated = reads * hits * np.fmin(unrelated_places(c), unused_of_l2_loads(c))
+    unrelated = reads * hits * np.fmin(unrelated_places(c), unused_of_l2_loads(c)) * ~has_listed_places(c)
     # What a thread loads again could have stayed on chip.
     kept = 1 - reads * evicted_of_misses(c)
     unused = np.nan_to_num(1 - c["global_store_bytes_requested"] / (SECTOR_BYTES * c["global_store_sectors"]))
@@ -369,7 +376,7 @@ def useful_times(counters: pd.DataFrame | Counts, figures: pd.DataFrame) -> pd.D
     consumed = np.where(executed > 0, np.minimum(1.0, count / executed), 1.0)
     # The fast form of a function is one such instruction: what rounded the argument of the accurate one stands for it.
     on_unit = c["inst_bit_convert_thread"] - c["inst_i2fp_thread"]
-    spared = np.fmin(needless_conversions(c), on_unit) - functions_of_polynomials(c)
+    spared = np.fmin(needless_conversions(c), on_unit) - added_special_functions(c)
     # A fast division does without the check of its operands, which takes as long as the reciprocal.
     converted = np.nan_to_num((np.clip(spared, 0, None) + spared_checks(c)) / 32 / executed)
     # Predicates may have been off in other instructions alone, lanes without a thread were off in all.

@@ -64,14 +64,21 @@ def useful_bytes(moved: ArrayLike, requested: ArrayLike) -> Array:
     return np.where(np.isnan(R), B, np.minimum(B, R))
 
 
-def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLike, repeated: ArrayLike = 0.0) -> Array:
+def operand_limited(
+    accesses: ArrayLike,
+    operations: ArrayLike,
+    arrived: ArrayLike,
+    repeated: ArrayLike = 0.0,
+    in_registers: ArrayLike = 0.5,
+) -> Array:
     r"""On-chip memory accesses that a version of the kernel with the same arithmetic cannot do without.
 
-    .. math:: A_{useful} = \min\Bigl(A, \max\bigl(O (1 - \tfrac{A_{repeated}}{2 A}), A_{arrived}\bigr)\Bigr)
+    .. math:: A_{useful} = \min\Bigl(A, \max\bigl(O (1 - r \tfrac{A_{repeated}}{A}), A_{arrived}\bigr)\Bigr)
 
     Each arithmetic instruction takes at most one operand from, and leaves at most one result in, on-chip memory;
-    further ones can stay in registers. Of operands that L1 delivered again at least half can stay there as well: a
-    product of matrices needs eight operands for a tile of four by four outputs. Data that arrives from beyond the L1
+    further ones can stay in registers. Of operands that L1 delivered again a share r can stay there as well: a product
+    of matrices needs eight operands for a tile of four by four outputs, which is half, and 16 for one of eight by
+    eight, which is a quarter. Data that arrives from beyond the L1
     cache has to pass it in any case. Without arithmetic moving data is the work itself, and all accesses are useful.
 
     Source: own model; register tiling as in the matrix multiplication study of [Ryoo2008].
@@ -82,6 +89,7 @@ def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLi
             0 or NaN where there is none.
         arrived: Wavefronts of 128 bytes that came from, or went to, L2 [count]; NaN counts as 0.
         repeated: Wavefronts of values that L1 had delivered before [count]; NaN counts as 0.
+        in_registers: Share r of these that registers can hold, in [0, 1] [1].
 
     Returns: useful wavefronts, of the common shape.
 
@@ -95,10 +103,12 @@ def operand_limited(accesses: ArrayLike, operations: ArrayLike, arrived: ArrayLi
     >>> limited.round(9).tolist()
     [90.0, 45.0, 200.0]
     """
-    A, O, M, R = floats(accesses=accesses, operations=operations, arrived=arrived, repeated=repeated)
+    A, O, M, R, r = floats(
+        accesses=accesses, operations=operations, arrived=arrived, repeated=repeated, in_registers=in_registers
+    )
     with np.errstate(all="ignore"):
         again = np.clip(np.nan_to_num(R / A), 0, 1)
-        needed = np.fmax(np.where(again > 0, O * (1 - again / 2), O), np.nan_to_num(M))
+        needed = np.fmax(np.where(again > 0, O * (1 - r * again), O), np.nan_to_num(M))
     return np.where(np.nan_to_num(O) > 0, np.minimum(A, needed), A)
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import (
+    added_special_functions,
     avoidable_instructions,
     conversions,
     divided_share,
     double_by_accident,
     expanded_share,
-    functions_of_polynomials,
     integer_divisions,
     lone_share,
     needless_conversions,
@@ -88,11 +88,11 @@ OPCODES = [name for name in SINES if any(f"_{one}_" in name for one in ("f2i", "
 
 def test_opcodes_tell_functions_from_counters_of_loops() -> None:
     assert expanded_share(counts(**SINES)) > 0.8
-    assert functions_of_polynomials(counts(**SINES)) == pytest.approx(
+    assert added_special_functions(counts(**SINES)) == pytest.approx(
         1600 * expanded_share(counts(**SINES)) / 18, rel=0.1
     )
     assert expanded_share(counts(**FAST)) == 0
-    assert functions_of_polynomials(counts(**FAST)) == 0
+    assert added_special_functions(counts(**FAST)) == 0
     unread = counts(**{name: value for name, value in FAST.items() if name not in OPCODES})
     assert expanded_share(unread) > 0.1
 
@@ -103,13 +103,13 @@ def test_a_rounding_that_stays_a_float_is_of_the_data() -> None:
     long = SINES | {"inst_fp32_thread": 4800.0, "inst_i2fp_thread": 100.0}
     power = long | {"inst_frnd_thread": 200.0, "inst_mufu_thread": 200.0}
     assert expanded_share(counts(**power)) > expanded_share(counts(**long))
-    assert functions_of_polynomials(counts(**power)) == 0
+    assert added_special_functions(counts(**power)) == 0
 
 
 def test_a_rounding_down_is_of_the_data() -> None:
     assert expanded_share(counts(**SINES, inst_f2i_nearest_thread=100.0)) == expanded_share(counts(**SINES))
     lattice = counts(**SINES, inst_f2i_nearest_thread=0.0)
-    assert functions_of_polynomials(lattice) == 0
+    assert added_special_functions(lattice) == 0
     # A logarithm takes the exponent of its argument alone; where none is converted, nothing is left of a function.
     assert expanded_share(lattice) < expanded_share(counts(**SINES))
     assert expanded_share(counts(**SINES | {"inst_i2fp_thread": 0.0}, inst_f2i_nearest_thread=0.0)) == 0
@@ -202,8 +202,30 @@ def test_a_power_of_a_constant_is_a_function_without_an_exponent() -> None:
     other = {"inst_fp32_thread": 500.0, "inst_bit_convert_thread": 20.0, "global_load_bytes_requested": 40.0,
              "inst_pipe_xu_warp": 20 / 32, "inst_i2f_thread": 0.0}  # fmt: skip
     expanded = expanded_share(counts(**powers, **other))
-    assert expanded == pytest.approx(10 * 18 / 500)
+    assert expanded == pytest.approx(10 * 20 / 500)
     assert expanded_share(counts(**powers | {"inst_frnd_thread": 0.0}, **other)) == 0, "loaded values become integers"
+
+
+@pytest.mark.parametrize(
+    ("to_floats", "exponents", "length", "special"),
+    [
+        (0.0, 10.0, 18.0, 1.0),
+        (10.0, 0.0, 20.0, 1.0),
+        (20.0, 0.0, 20.0, 1.0),
+        (10.0, 10.0, 46.0, 2.0),
+        (10.0, 5.0, 33.0, 1.5),
+    ],
+)
+def test_functions_have_the_length_of_their_kind(
+    to_floats: float, exponents: float, length: float, special: float
+) -> None:
+    reduced = {"inst_f2i_thread": 10.0, "inst_frnd_thread": to_floats, "inst_i2fp_thread": exponents,
+               "inst_mufu_thread": 0.0, "inst_i2f_thread": 0.0, "inst_bit_convert_thread": 40.0,
+               "inst_function_excess_thread": 0.0, "inst_pipe_xu_warp": 40 / 32}  # fmt: skip
+    table = counts(**reduced, inst_fp32_thread=1000.0)
+    assert expanded_share(table) == pytest.approx(10 * length / 1000)
+    assert added_special_functions(table) == pytest.approx(min(10 * special, 10 * length / 18))
+    assert added_special_functions(counts(**reduced | {"inst_mufu_thread": 30.0}, inst_fp32_thread=1000.0)) == 0
 
 
 def test_a_fast_division_spares_its_check_and_a_fast_power_takes_one_instruction_more() -> None:

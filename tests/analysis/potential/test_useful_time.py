@@ -106,3 +106,36 @@ def test_lanes_that_are_predicated_off_need_no_part_of_a_wavefront() -> None:
     assert sum(memory_wavefronts(known, np.zeros(1))[:2]) == 80
     half = counters(**shared, global_load_inst_warp=0.0, global_store_inst_warp=0.0, shared_predicated_on_fraction=0.5)
     assert sum(memory_wavefronts(half, np.zeros(1))[:2]) == 40
+
+
+@pytest.mark.parametrize(("bytes_each", "needed"), [(128.0, 25.0), (320.0, 37.5), (512.0, 50.0)])
+def test_loads_of_one_word_leave_a_quarter_of_the_operands_that_l1_has_again(bytes_each: float, needed: float) -> None:
+    loads = {"global_load_inst_warp": 100.0, "global_load_bytes_requested": 100 * bytes_each}
+    known = counters(**loads, global_load_l1_hit_fraction=1.0, global_store_inst_warp=0.0, l2_to_l1_read_bytes=0.0)
+    assert memory_wavefronts(known, np.array([100.0]))[0] == needed
+
+
+def test_a_load_that_is_spared_takes_one_address_with_it() -> None:
+    work = {"inst_executed_warp": 1000.0, "inst_fp32_thread": 3200.0, "inst_ldst_thread": 3200.0}
+    few, many = (
+        counters(**work | {"inst_fp16_thread": 0.0}, inst_control_thread=other, inst_misc_thread=0.0)
+        for other in (0.0, 25600.0)
+    )
+    nothing = np.zeros(1)
+    for known in (few, many):
+        spared = needed_instructions(known, nothing, nothing, nothing)
+        spared = spared - needed_instructions(known, nothing, nothing, np.array([50.0]))
+        assert 50 < spared <= 100
+
+
+def test_places_of_a_list_need_no_sector_of_l2_each() -> None:
+    gather = {
+        "l2_tex_read_sectors": 1.1e6, "l2_tex_sectors": 1.1e6, "l2_tex_requests": 1.0e6, "dram_read_bytes": 0.4e6,
+        "global_load_bytes_requested": 4e6, "global_store_sectors": 0.0, "global_store_bytes_requested": 0.0,
+        "global_load_inst_warp": 1e5, "global_load_sectors_per_request": 18.0, "l2_read_hit_fraction": 0.9,
+        "l2_utilization_fraction": 0.6, "sol_l2_fraction": 0.6, "sol_memory_fraction": 0.6, "duration_ns": 1e5,
+        "global_theoretical_sectors": 1.1e6, "global_theoretical_sectors_ideal": 1e5,
+    }  # fmt: skip
+    table = pd.DataFrame([gather | {"inst_integer_thread": 32 * each * 1e5} for each in (1.5, 5.0)])
+    listed, computed = useful_times(table, peaks(table, specs.figures("NVIDIA H200", "9.0"))[0])["l2"]
+    assert listed < computed / 2

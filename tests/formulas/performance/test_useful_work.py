@@ -55,6 +55,12 @@ def test_useful_parts_are_parts(a: float, b: float, c: float) -> None:
     assert 0 <= f.payload_instructions(a, 0.5, b, c) <= a / 2
 
 
+@given(count, count, count)
+def test_larger_tiles_need_fewer_operands(a: float, b: float, c: float) -> None:
+    four, eight = (f.operand_limited(a, b, 0.0, c, share) for share in (0.5, 0.75))
+    assert 0 <= eight <= four <= f.operand_limited(a, b, 0.0) <= a
+
+
 def test_a_copy_uses_all_it_moves() -> None:
     assert f.operand_limited(100.0, 0.0, 0.0) == 100.0
     assert f.operand_limited(100.0, np.nan, 0.0) == 100.0
