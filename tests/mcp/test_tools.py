@@ -109,7 +109,7 @@ def test_the_other_tools_answer(demo: Engine) -> None:
         "tags": {}, "gpu_time_us": 17060.0, "at": "", "see": "profsvc show 1",
     }  # fmt: skip
     assert [one["kernel"] for one in run["causes"]] == ["shared_conflict<32>", "gemm_naive", "shared_conflict<16>"]
-    assert run["potential_speedup"] == 2.513
+    assert run["potential_speedup"] == 2.613
     assert len(run["longest_launches"]) == 3
     assert number["name"] == "divergence"
     assert any({"file", "line", "metric"} <= set(row) for row in number["trace"])

@@ -181,8 +181,10 @@ def test_the_same_work_implies_the_same_ideal(demo: Engine) -> None:
     names = rows["kernel_short"].str.replace(r"_v\d.*|_naive|_tiled", "", regex=True)
     spread = rows.groupby(names)["ideal_ns"].agg(lambda ideal: ideal.max() / ideal.min())
     assert spread[["reduce", "divergent", "shared_conflict"]].max() < 1.5
-    # L1 counts which values it delivers again; shared memory does not, and all that a tile is read counts as useful.
-    assert spread[["strided_copy", "gemm"]].max() < 2.1
+    assert spread["strided_copy"] < 1.5
+    # L1 counts which values it delivers again, and a tile of eight by eight in registers spares three quarters of them;
+    # shared memory does not, and all that a tile is read counts as useful.
+    assert spread["gemm"] < 3.3
 
 
 def test_the_ratios_are_the_speedup_as_the_source_writes_it(demo: Engine) -> None:
