@@ -82,15 +82,15 @@ class BlockReader:
 
     def _tables(self, batches: Sequence[Batch]) -> dict[str, list[dict[str, Any]]]:
         for batch in batches:
-            for name, rows in batch.tables.items():
+            for name, rows in batch.given.items():
                 check(name, rows)
             if batch.wide is not None:
                 check_wide(batch.wide)
-        tables = [long(batch).tables for batch in batches]
+        tables = [long(batch).given for batch in batches]
         found: dict[str, list[dict[str, Any]]] = {}
         for name in sorted({name for some in tables for name in some}):
             parts = [some[name] for some in tables if name in some]
-            columns = dict.fromkeys(column for part in parts for column in part)
+            columns = dict.fromkeys(column for part in parts for column in part.columns)
             empty = dict.fromkeys(map(str, columns))
             found[name] = [empty | row for part in parts for row in rows_of(part)]
         if self.named_sensors and "sensors" in found:

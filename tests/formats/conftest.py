@@ -12,6 +12,7 @@ import pytest
 from profsvc import formats
 from profsvc.formats.parsing.stream import open_stream
 from profsvc.tables import TABLES, Batch, frame, unpivot
+from profsvc.tables.column_tables import ColumnTable, Table, as_frames
 
 Row = dict[str, object]
 # Cells that one reader of numbers takes and another does not, or to another value.
@@ -28,14 +29,17 @@ def long(batch: Batch) -> Batch:
         return batch
     parts = [table for name, table in batch.tables.items() if name == "metrics"] + [unpivot(batch.wide)]
     metrics = pd.concat(parts, ignore_index=True).sort_values("line", kind="stable", ignore_index=True)
-    return replace(batch, tables={**batch.tables, "metrics": metrics}, wide=None)
+    return replace(batch, tables=as_frames({**batch.given, "metrics": metrics}), wide=None)
 
 
-def rows_of(table: pd.DataFrame) -> list[Row]:
-    """The rows of a table with None for what is NA, None, or not equal to itself; to_dict takes ten times as long."""
+def rows_of(table: Table) -> list[Row]:
+    """The rows of a table with None for what is NA, None, or not equal to itself; to_dict takes ten times as long.
+
+    Of columns as a reader gave them no frame is made, which takes longer than to read a short file.
+    """
+    columns = table.columns.items() if isinstance(table, ColumnTable) else table.items()
     lists = {
-        str(key): [None if v is pd.NA or v is None or v != v else v for v in column.tolist()]
-        for key, column in table.items()
+        str(key): [None if v is pd.NA or v is None or v != v else v for v in column.tolist()] for key, column in columns
     }
     return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
 
@@ -58,8 +62,8 @@ class Content:
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of a table with None for what is missing; many times faster than through ``tables``."""
         for batch in self.batches:
-            if name in batch.tables:
-                yield from rows_of(batch.tables[name])
+            if name in batch.given:
+                yield from rows_of(batch.given[name])
 
     @property
     def stored(self) -> int:

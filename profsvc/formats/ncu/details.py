@@ -26,8 +26,7 @@ from profsvc.formats.parsing.numbers import Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, Record
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import Int64s
-from profsvc.tables import Batch, Wide, WideColumns, frame
-from profsvc.tables.on_demand import pd
+from profsvc.tables import Batch, ColumnTable, Table, Wide, WideColumns
 
 NAME = "ncu-details"
 
@@ -103,7 +102,7 @@ class _Page:
         keys = _launch_keys(part)
         return len(set(keys)) == len(keys) and self.indices.keys().isdisjoint(keys)
 
-    def take_part(self, part: ParsedRows, line: int) -> tuple[dict[str, pd.DataFrame], Wide | None] | None:
+    def take_part(self, part: ParsedRows, line: int) -> tuple[dict[str, Table], Wide | None] | None:
         """Return the tables of a parsed block of new launches; None if it must be read line by line."""
         if any(map(self.layout.wrong, part.rules.values())) or not (found := self.columns.of(part, self.layout.named)):
             return None
@@ -203,7 +202,7 @@ class _Page:
                 self._number(raw[place], lines[place])
         return values if self.numbers is numbers else self._values(metrics, raw, lines)
 
-    def _metric_table(self) -> pd.DataFrame:
+    def _metric_table(self) -> ColumnTable:
         index, section, metric, line, unit, raw = zip(*self.metrics, strict=True)
         values = self._values(metric, raw, line)
         rows = {"launch_index": index, "section": section, "metric": metric, "line": line}
@@ -225,15 +224,15 @@ class _Page:
         for name, value in row.items():
             self.rules.setdefault(name, []).append(value)
 
-    def take(self) -> dict[str, pd.DataFrame]:
+    def take(self) -> dict[str, Table]:
         """Return the tables of the gathered rows and clear them."""
-        tables = {}
+        tables: dict[str, Table] = {}
         if len(self.launches):
             tables["launches"] = self.launches.take()
         if self.metrics:
             tables["metrics"] = self._metric_table()
         if self.rules:
-            tables["rules"] = frame("rules", self.rules)
+            tables["rules"] = ColumnTable.of_values("rules", self.rules)
         self._clear()
         return tables
 

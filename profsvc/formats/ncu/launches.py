@@ -14,8 +14,7 @@ from profsvc.formats.parsing.ledger import Ledger, whole_number
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, NumberFormat, Numbers
 from profsvc.formats.parsing.text import Text
 from profsvc.specs import units
-from profsvc.tables import Batch, frame
-from profsvc.tables.on_demand import pd
+from profsvc.tables import Batch, ColumnTable
 
 T = TypeVar("T")
 TOOL = "Nsight Compute"
@@ -190,10 +189,10 @@ class LaunchTable:
         if 0 <= place < len(self) and self.columns[column][place] is None:
             self.columns[column][place] = value
 
-    def take(self) -> pd.DataFrame:
+    def take(self) -> ColumnTable:
         """Return the table and start a new one."""
         columns, self.columns = self.columns, {}
-        return frame("launches", columns)
+        return ColumnTable.of_values("launches", columns)
 
 
 def metric_table(
@@ -203,7 +202,7 @@ def metric_table(
     numbers: Numbers,
     scales: UnitScales,
     read: NDArray[np.float64] | None = None,
-) -> pd.DataFrame:
+) -> ColumnTable:
     """Return a table of metrics: ``rows`` are its other columns, ``raw`` and ``unit`` the raw cells.
 
     ``read`` are the numbers of ``raw``, if the caller already has them.
@@ -221,7 +220,7 @@ def metric_table(
         reasons[place] = reasons[place] if reasons[place] in NOT_NUMBERS.values() else "text"
     si_units = [None if reason else si_unit for reason, (_, si_unit) in zip(reasons, scaled, strict=True)]
     cells = {"raw_text": raw, "unit": unit, "value": values.tolist(), "si_unit": si_units, "reason": reasons}
-    return frame("metrics", {**rows, **cells})
+    return ColumnTable.of_values("metrics", {**rows, **cells})
 
 
 @dataclass

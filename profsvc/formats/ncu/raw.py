@@ -17,8 +17,7 @@ from profsvc.formats.ncu.raw_blocks import Bounds, ColumnPlan, ParsedRows, parse
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, UNITS, Record
 from profsvc.formats.parsing.text import Text
-from profsvc.tables import Batch, Wide, WideColumns
-from profsvc.tables.on_demand import pd
+from profsvc.tables import Batch, Table, Wide, WideColumns
 
 MAX_BATCH_CELLS = 1 << 17
 # Smaller than the blocks of traces, because the arrays of so many cells are several times as large. The first block
@@ -167,7 +166,7 @@ class RawPage:
         self.rows.append(record)
         return record
 
-    def take(self) -> tuple[dict[str, pd.DataFrame], Wide | None]:
+    def take(self) -> tuple[dict[str, Table], Wide | None]:
         """Return the tables of the gathered rows and clear them."""
         if not self.rows:
             return {}, None
@@ -179,7 +178,7 @@ class RawPage:
             cells.values = self._numbers(columns, len(rows))
         return self._tables(cells)
 
-    def take_part(self, part: ParsedRows, line: int) -> tuple[dict[str, pd.DataFrame], Wide | None] | None:
+    def take_part(self, part: ParsedRows, line: int) -> tuple[dict[str, Table], Wide | None] | None:
         """Return the tables of a parsed block; None if it must be read line by line."""
         identity = dict(zip(self.layout.identity, part.identity, strict=True))
         keys = set(zip(identity.get("Process ID", [""] * part.rows), identity["ID"], strict=True))
@@ -213,7 +212,7 @@ class RawPage:
         values[np.isinf(values)] = np.nan
         return values
 
-    def _tables(self, cells: _Cells) -> tuple[dict[str, pd.DataFrame], Wide | None]:
+    def _tables(self, cells: _Cells) -> tuple[dict[str, Table], Wide | None]:
         layout, first, rows = self.layout, self.count, len(cells.lines)
         self.count += rows
         launches = ncu_launches.LaunchTable()
@@ -227,7 +226,7 @@ class RawPage:
             launches.columns["duration_ns"] = [
                 ncu_launches.duration_ns(value, unit, self.scales) for value in durations
             ]
-        tables = {"launches": launches.take()}
+        tables: dict[str, Table] = {"launches": launches.take()}
         return tables, self._wide(cells, first) if layout.places else None
 
     def _wide(self, cells: _Cells, first: int) -> Wide:

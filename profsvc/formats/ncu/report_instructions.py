@@ -12,7 +12,7 @@ from profsvc.formats.ncu.source import MAX_INSTRUCTIONS
 from profsvc.formats.ncu.source_rows import SourceRows, opcode_of, stored_text
 from profsvc.formats.parsing.json_stream import storable_text
 from profsvc.specs.metrics.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
-from profsvc.tables.on_demand import pd
+from profsvc.tables import Table
 
 MAX_INT = 1 << 63
 MAX_BATCH_ROWS = 5000
@@ -228,7 +228,7 @@ class InstructionRows:
         """Whether the gathered rows fill a batch."""
         return self.count - self.taken >= MAX_BATCH_ROWS
 
-    def take(self) -> dict[str, pd.DataFrame]:
+    def take(self) -> dict[str, Table]:
         """Return the tables gathered so far."""
         self.taken = self.count
         return self.rows.take()

@@ -16,7 +16,7 @@ from profsvc.formats.parsing.numbers import Evidence, NumberFormat
 from profsvc.formats.parsing.records import HEADER, ROW, SKIP, Record
 from profsvc.formats.parsing.text import Text
 from profsvc.kernel_names import printed_name
-from profsvc.tables import Batch, frame
+from profsvc.tables import Batch, ColumnTable
 
 NAME = "ncu-report-lines"
 
@@ -193,7 +193,7 @@ class _Reader:
         """Yield the rows gathered so far."""
         tables, wide = self.page.take()
         if rules := self.rules:
-            tables["rules"] = frame("rules", {name: [row[name] for row in rules] for name in rules[0]})
+            tables["rules"] = ColumnTable.of_values("rules", {name: [row[name] for row in rules] for name in rules[0]})
             self.rules = []
         tables |= self.instructions.take()
         if tables or self.ledger.full:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, split_cells
 from profsvc.specs.metrics.source_columns import COUNT, NOT_ISSUED, STALL, TEXT, SourceColumn, source_columns
-from profsvc.tables import TABLES, frame
-from profsvc.tables.on_demand import pd
+from profsvc.tables import TABLES, ColumnTable, Table
 
 NO_CELL = ("", "-")
 """Cells that say nothing."""
@@ -144,11 +143,13 @@ class SourceRows:
         """Add a row; columns that it lacks are null."""
         self.tables.setdefault(table, []).append(row)
 
-    def take(self) -> dict[str, pd.DataFrame]:
+    def take(self) -> dict[str, Table]:
         """Return the tables and begin new ones."""
         tables, self.tables = self.tables, {}
         return {
-            name: frame(name, {column.name: [row.get(column.name) for row in rows] for column in TABLES[name]})
+            name: ColumnTable.of_values(
+                name, {column.name: [row.get(column.name) for row in rows] for column in TABLES[name]}
+            )
             for name, rows in tables.items()
         }
 

@@ -18,8 +18,7 @@ from profsvc.formats.parsing.ledger import numbered_lines, whole_number
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, SKIP, Record
 from profsvc.formats.parsing.text import Text
-from profsvc.tables import Batch
-from profsvc.tables.on_demand import pd
+from profsvc.tables import Batch, Table
 
 NAME = "ncu-text"
 WHOLE_FILE = True
@@ -124,9 +123,9 @@ class _Page:
     def full(self) -> bool:
         return len(self.launches) >= ncu_launches.MAX_BATCH_LAUNCHES or len(self.values) >= BATCH_ROWS
 
-    def take(self) -> dict[str, pd.DataFrame]:
+    def take(self) -> dict[str, Table]:
         """Return the tables of the gathered rows and clear them."""
-        tables = {"launches": self.launches.take()} if len(self.launches) else {}
+        tables: dict[str, Table] = {"launches": self.launches.take()} if len(self.launches) else {}
         return {**tables, **self.values.take()}
 
     def message(self) -> str:

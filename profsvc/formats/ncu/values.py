@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.parsing.numbers import Numbers
-from profsvc.tables import frame
-from profsvc.tables.on_demand import pd
+from profsvc.tables import ColumnTable, Table
 
 STATISTICS = ("min", "max", "avg")
 _ROW_COLUMNS = ("launch_index", "kernel", "invocations", "statistic", "section", "metric", "line")
@@ -84,14 +83,14 @@ class MetricRows:
             "device_index": subject.device_index, "line": line,
         })  # fmt: skip
 
-    def take(self) -> dict[str, pd.DataFrame]:
+    def take(self) -> dict[str, Table]:
         """Return the tables of the gathered rows and clear them."""
-        tables = {}
+        tables: dict[str, Table] = {}
         if self.raw:
             tables["metrics"] = ncu_launches.metric_table(self.columns, self.raw, self.units, self.numbers, self.scales)
         if self.summaries:
             names = self.summaries[0]
-            tables["kernel_summaries"] = frame(
+            tables["kernel_summaries"] = ColumnTable.of_values(
                 "kernel_summaries", {name: [row[name] for row in self.summaries] for name in names}
             )
         self.columns = {name: [] for name in _ROW_COLUMNS}

@@ -31,8 +31,7 @@ from profsvc.formats.parsing.records import (
 from profsvc.formats.parsing.text import ends_inside
 from profsvc.formats.parsing.timestamps import Flags, Int64s
 from profsvc.formats.parsing.trailing_cells import TrailingCells, named_width
-from profsvc.tables import Batch, frame
-from profsvc.tables.on_demand import pd
+from profsvc.tables import Batch, ColumnTable
 
 BATCH_ROWS = 10_000
 MAX_INTEGER = 2**63 - 1
@@ -319,6 +318,6 @@ class LineAccount:
         self._close()
 
 
-def _table(name: str, rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+def _table(name: str, rows: Sequence[Mapping[str, object]]) -> ColumnTable:
     columns = dict.fromkeys(column for row in rows for column in row)
-    return frame(name, {column: [row.get(column) for row in rows] for column in columns})
+    return ColumnTable.of_values(name, {column: [row.get(column) for row in rows] for column in columns})

@@ -10,7 +10,8 @@ import numpy as np
 from profsvc.errors import counted
 from profsvc.formats.parsing.text import LineNotes
 from profsvc.formats.parsing.timestamps import Int64s
-from profsvc.tables import Batch, Wide, frame
+from profsvc.tables import Batch, ColumnTable, Wide, as_frames
+from profsvc.tables.column_tables import integers_of
 from profsvc.tables.on_demand import pd
 
 NUL_REASON = "the line has NUL bytes, as after a power cut or on a full disk"
@@ -29,9 +30,9 @@ class LineCompletion:
         """Return a batch with the line numbers of the file, and without its message, which is repeated at the end."""
         self.lines += batch.lines_stored + batch.lines_skipped + batch.lines_rejected
         self.message = batch.message or self.message
-        if "rejects" in batch.given and len(rejects := batch.tables["rejects"]):
-            self.rejected_to = max(self.rejected_to, int((rejects["line"] + rejects["lines"]).max()) - 1)
-            self.rejected_to = max(self.rejected_to, int(rejects["line"].max()))
+        if "rejects" in batch.given and len(rejects := batch.given["rejects"]):
+            first, lines = (integers_of(rejects[name]).values for name in ("line", "lines"))
+            self.rejected_to = max(self.rejected_to, int((first + np.maximum(lines, 1)).max()) - 1)
         batch = replace(batch, message="") if batch.message else batch
         if not self.notes.nul_lines:
             return batch
@@ -75,5 +76,5 @@ class LineCompletion:
                 "reason": [NUL_REASON] * len(notes.nul_lines),
                 "text": notes.nul_texts,
             }
-            tables["rejects"] = frame("rejects", columns)
-        return Batch(tables, lines_rejected=len(notes.nul_lines), message="; ".join(messages))
+            tables["rejects"] = ColumnTable.of_values("rejects", columns)
+        return Batch(as_frames(tables), lines_rejected=len(notes.nul_lines), message="; ".join(messages))

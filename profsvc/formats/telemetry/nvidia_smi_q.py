@@ -10,7 +10,7 @@ from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.line_reader import LineReader, read_lines
 from profsvc.formats.parsing.timestamps import parse_timestamp
 from profsvc.formats.timeseries.columns import NO_VALUES, STATES, scale_exactly, si_scale
-from profsvc.tables import Batch, frame
+from profsvc.tables import Batch, ColumnTable
 
 NAME = "nvidia-smi-q"
 
@@ -136,7 +136,7 @@ class _Reader(LineReader):
         rows, self.rows = self.rows, []
         names = ("section", "metric", "raw_text", "unit", "value", "si_unit", "reason", "line")
         columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
-        return self.ledger.batch({"metrics": frame("metrics", columns)} if rows else {})
+        return self.ledger.batch({"metrics": ColumnTable.of_values("metrics", columns)} if rows else {})
 
     def last(self, encoding: str) -> Iterator[Batch]:
         """Yield the rest, and the facts of the file."""

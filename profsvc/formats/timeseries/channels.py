@@ -16,7 +16,7 @@ import numpy as np
 from profsvc.errors import counted
 from profsvc.formats.parsing.timestamps import UTC, Flags, Int64s
 from profsvc.formats.timeseries.columns import Column, Floats, Objects
-from profsvc.tables import ColumnTable, Table, frame
+from profsvc.tables import ColumnTable, Table
 from profsvc.tables.on_demand import pd
 
 MEASURED = {"power", "energy", "temperature", "clock", "utilization", "voltage", "current"}
@@ -230,7 +230,7 @@ class Sensors:
         }
         return {"samples": ColumnTable("samples", sum(sizes), columns)}
 
-    def table(self) -> dict[str, pd.DataFrame]:
+    def table(self) -> dict[str, Table]:
         """Return the table of sensors, after the last sample."""
         channels = list(self.channels.values())
         if not channels:
@@ -250,7 +250,7 @@ class Sensors:
             "quality": [channel.quality() for channel in channels],
             "line": [channel.line for channel in channels],
         }
-        return {"sensors": frame("sensors", rows)}
+        return {"sensors": ColumnTable.of_values("sensors", rows)}
 
 
 def _stamped(parts: Sequence[Readings], sizes: Sequence[int]) -> Any:

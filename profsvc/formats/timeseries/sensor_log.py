@@ -29,7 +29,7 @@ from profsvc.formats.timeseries.columns import (
 )
 from profsvc.formats.timeseries.row_chunks import Chunk, GpuRows, owners_of
 from profsvc.formats.timeseries.sensor_log_blocks import LogBlock
-from profsvc.tables import Batch, frame
+from profsvc.tables import Batch, ColumnTable
 from profsvc.tables.on_demand import pd
 
 CHUNK_ROWS = 1 << 15
@@ -328,7 +328,8 @@ class Log:
         tables = self.sensors.take(self.clock.kind)
         if self._metrics:
             rows, self._metrics = self._metrics, []
-            tables["metrics"] = frame("metrics", {name: [row[name] for row in rows] for name in rows[0]})
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            tables["metrics"] = ColumnTable.of_values("metrics", columns)
         return self.ledger.batch(tables)
 
     def last(self, encoding: str) -> Batch:

@@ -78,13 +78,15 @@ def test_launches_are_completed_only_in_their_batch():
     launches.complete(0, "duration_ns", 7.0)
     launches.add(1, 3, {"Kernel Name": "g"})
     launches.complete(0, "duration_ns", 7.0)
-    assert launches.take()["duration_ns"].isna().all()
+    assert launches.take().frame["duration_ns"].isna().all()
 
 
 def test_metric_table():
     rows = {"launch_index": [0] * 4, "metric": ["a", "b", "c", "launch__tpc_enabled"], "line": [3] * 4}
     numbers = Numbers(NumberFormat(".", ","))
-    table = metric_table(rows, ["1,024", "1e305", "n/a", "0,1"], ["Kbyte", "Tbyte", "byte", ""], numbers, UnitScales())
+    table = metric_table(
+        rows, ["1,024", "1e305", "n/a", "0,1"], ["Kbyte", "Tbyte", "byte", ""], numbers, UnitScales()
+    ).frame
     assert table["value"].dropna().tolist() == [1024e3]
     assert table["si_unit"].tolist() == ["byte", None, None, None]
     assert table["reason"].tolist() == [None, "too large", "n/a", "text"]

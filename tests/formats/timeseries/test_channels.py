@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from profsvc.formats.parsing.timestamps import LOCAL
 from profsvc.formats.timeseries.channels import MAX_INTERVALS, Readings, Sensors, SensorState
 from profsvc.formats.timeseries.columns import Column
+from profsvc.tables import ColumnTable
 
 POWER = Column("power.draw", quantity="power", unit="W")
 MS = 10**6
@@ -103,4 +103,4 @@ def test_samples_of_a_sensor_count_on_and_no_reason_can_be_written():
     found.add(one, readings([5], [np.nan], np.array(["n/a"], object)))
     assert found.take(LOCAL)["samples"].frame["reason"].tolist() == ["n/a"]
     assert found.take(LOCAL) == {}
-    assert isinstance(found.table()["sensors"], pd.DataFrame)
+    assert isinstance(found.table()["sensors"], ColumnTable)
