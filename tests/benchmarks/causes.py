@@ -23,9 +23,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.specs.advice.causes import causes
 from tests.command_line import parser_of
+from tests.uploads import ingest_all
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SECOND = FIXTURES / "flaws_second"
@@ -73,11 +74,8 @@ def stored(folder: Path) -> Stored:
     """Upload the profile to a fresh store; return what it has then."""
     with tempfile.TemporaryDirectory() as place:
         engine = store.open_store(str(Path(place) / "store.sqlite"))
-        for name in FILES:
-            if not (folder / name).exists():
-                continue
-            with (folder / name).open("rb") as stream:
-                run = pipeline.ingest(engine, stream, name, store.RunInfo(name="flaws")).run_id
+        contents = [((folder / name).read_bytes(), name) for name in FILES if (folder / name).exists()]
+        run = ingest_all(engine, contents, store.RunInfo(name="flaws")).run_id
         counters = pd.DataFrame(store.select(engine, "v1_counters", run_id=run)).sort_values("launch_id")
         bounds = {row["launch_id"]: row for row in store.select(engine, "v1_potential", run_id=run)}
         rules = store.select(engine, "v1_rules", run_id=run)

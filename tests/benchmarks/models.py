@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from profsvc import pipeline, specs, store
+from profsvc import specs, store
 from profsvc.analysis.models import evaluation as models
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.inputs import model_inputs
 from tests.command_line import parser_of
+from tests.uploads import ingest_all
 
 ROOT = Path(__file__).parents[2]
 CAPTURE = ROOT.parent / "shared" / "captures" / "h200" / "ncu_raw_base.csv.gz"
@@ -36,9 +37,8 @@ def counters_of(*paths: Path) -> tuple[pd.DataFrame, list[str]]:
     """Return the counters of the launches of exports of one profile, and the kernel of each."""
     with tempfile.TemporaryDirectory() as folder:
         engine = store.open_store(str(Path(folder) / "store.sqlite"))
-        for path in paths:
-            with path.open("rb") as stream:
-                run_id = int(pipeline.ingest(engine, stream, path.name, store.RunInfo(name="models")).run_id or 0)
+        contents = [(path.read_bytes(), path.name) for path in paths]
+        run_id = int(ingest_all(engine, contents, store.RunInfo(name="models")).run_id or 0)
         counters = store.counters(engine, run_id)
         kernels = {one["launch_id"]: str(one["kernel_short"]) for one in store.select(engine, "v1_launches")}
         engine.dispose()

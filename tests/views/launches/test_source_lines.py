@@ -3,6 +3,7 @@
 import csv
 import gzip
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -15,7 +16,7 @@ from profsvc.views.launches.source_lines import source_lines
 from tests.conftest import ROOT
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches, sass
 from tests.store.queries.told import raw, upload
-from tests.uploads import ingest_all, pages_of_kernels, without_analysis
+from tests.uploads import ingest_all, pages_of_kernels
 
 FLAWS = ROOT / "fixtures" / "flaws"
 
@@ -203,15 +204,21 @@ def test_the_flawed_line_leads_in_most_kernels_of_the_later_sets(engine: Engine,
     raw_page, source = (
         gzip.decompress((folder / f"ncu_{page}.csv.gz").read_bytes()) for page in ("raw_base", "source")
     )
-    with without_analysis():
-        ingest_all(engine, [(raw_page, "raw.csv")], store.RunInfo(name=name))
-    asked = {int(row["launch"]) for row in counted}
-    kernels = {one["kernel"] for one in store.select(engine, "v1_launches") if one["launch_index"] in asked}
-    ingest_all(engine, [(pages_of_kernels(source, kernels), "source.csv")], store.RunInfo(name=name))
+    names = [row["Kernel Name"] for row in csv.DictReader(raw_page.decode().splitlines())][1:]
+    kernels = {names[int(row["launch"])] for row in counted}
+    kept = [launch for launch, kernel in enumerate(names) if kernel in kernels]
+    head, units, *lines = raw_page.splitlines(keepends=True)
+    raw_rows = b"".join([head, units, *(lines[launch] for launch in kept)])
+    files = [(raw_rows, "raw.csv"), (pages_of_kernels(source, kernels), "source.csv")]
+    ingest_all(engine, files, store.RunInfo(name=name))
     leading = {
         cases[int(row["launch"])]["work"]: {int(line) for line in row["lines"].split()}
-        & {one["source_line"] for one in source_lines(engine, name, row["launch"])["lines"][:2]}
+        & {one["source_line"] for one in _first_lines(engine, name, kept.index(int(row["launch"])))}
         for row in counted
     }
     assert len(leading) == labelled
     assert {work for work, lines in leading.items() if not lines} <= NOT_LEADING[name]
+
+
+def _first_lines(engine: Engine, run: str, launch: int) -> list[dict[str, Any]]:
+    return list(source_lines(engine, run, str(launch))["lines"][:2])
