@@ -171,7 +171,12 @@ def copied_schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of all processes of this run; those of pytest-xdist have folders beside each other."""
+    """The folder of all processes of this run; those of pytest-xdist have folders beside each other.
+
+    A run that a test starts gets that of the test's own run in ``PROFSVC_TEST_SHARED``.
+    """
+    if given := os.environ.get("PROFSVC_TEST_SHARED"):
+        return Path(given)
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
@@ -182,7 +187,8 @@ def memory(shared_folder: Path) -> Iterator[Memory]:
     folder = shared_folder / "remembered"
     with Memory(folder).in_place() as memory:
         yield memory
-    shutil.rmtree(folder, ignore_errors=True)
+    if "PROFSVC_TEST_SHARED" not in os.environ:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -25,11 +25,12 @@ ENDS = sorted({min(INSTALLED), max(INSTALLED)} - {postgres.packaged()}) if INSTA
 @pytest.mark.skipif(bool(os.environ.get("PROFSVC_TEST_POSTGRES")), reason="PROFSVC_TEST_POSTGRES names the server")
 @pytest.mark.skipif(not ENDS, reason="no other server lies in /usr/lib/postgresql: apt-get install postgresql-15")
 @pytest.mark.parametrize("version", ENDS)
-def test_the_store_works_on(version: int) -> None:
+def test_the_store_works_on(version: int, shared_folder: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "postgresql or on_both", "--tb=short"]
     command += [str(HERE / f"{module}.py") for module in MODULES]
     with postgres.installed_server(INSTALLED[version]) as url:
-        environment = os.environ | {"PROFSVC_TEST_POSTGRES": url}
+        # What was stored and analysed before is not once more.
+        environment = os.environ | {"PROFSVC_TEST_POSTGRES": url, "PROFSVC_TEST_SHARED": str(shared_folder)}
         environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
         done = subprocess.run(command, cwd=HERE.parents[1], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
