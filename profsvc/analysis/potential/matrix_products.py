@@ -105,11 +105,13 @@ def _multiplies_tiles_of_bytes(c: Counts, executed: Array) -> NDArray[np.bool_]:
 def _multiplies_tiles_of_half(c: Counts, fma: Array, executed: Array) -> NDArray[np.bool_]:
     """Whether what was loaded in half precision is unpacked once, for multiply-adds that use it again and again.
 
-    Unpacking is rare then, as each value stays in a tile; there is little else but multiply-adds.
+    Unpacking is rare then, as each value stays in a tile; there is little else but multiply-adds. Of the values of 16
+    bits those that are converted from integers are none of half precision, and tensor cores have no such type.
     """
     values = c["global_load_bytes_requested"] / HALF_BYTES
     halves = np.nansum([c["inst_unpack_half_thread"], c["inst_unpack_bfloat16_thread"]], axis=0)
-    halves = np.fmax(halves, np.nan_to_num(32 * c["memory_inst_16bit_warp"]))
+    integers = np.nansum([c["inst_i2f_thread"], c["inst_i2fp_thread"]], axis=0)
+    halves = np.fmax(halves, np.nan_to_num(32 * c["memory_inst_16bit_warp"])) - integers
     products = (fma > MIN_TILE_FMA_SHARE * instructions_of_type(c, "fp32")) & (fma > MIN_TILE_FMA_OF_ALL * executed)
     staged = np.nan_to_num(c["shared_load_inst_warp"]) > 0
     return np.asarray(

@@ -66,6 +66,10 @@ def test_tiles_of_half_precision_are_multiplied_though_they_are_unpacked_once() 
     assert multiplies_matrices(counts(**tiles))
     for other in ({"flop_count_sp_fma": 5e5}, {"inst_unpack_half_thread": 1e3}, {"shared_load_inst_warp": 0.0}):
         assert not multiplies_matrices(counts(**tiles | other)), other
+    loaded = tiles | {"inst_unpack_half_thread": 0.0, "memory_inst_16bit_warp": 2e4 / 32}
+    assert multiplies_matrices(counts(**loaded))
+    integers = {"inst_i2fp_thread": 2e4}
+    assert not multiplies_matrices(counts(**loaded | integers)), "no type of tensor cores"
 
 
 TILES_IN_TWO = {
