@@ -4,6 +4,7 @@ The launches of the shorter file must agree with those of the same ordinals in t
 page of some launches, such as those of one kernel, agrees with the launches of the same process and ID.
 Kernels of pages without starts agree by their short names, as pages leave out name spaces that the report has.
 Pages print durations with at least three digits, and traces print starts and durations in nanoseconds.
+The tables of one run of rocprofv3 leave out the process, or the axes of grids and blocks: there the starts decide.
 """
 
 from typing import Any, NamedTuple
@@ -21,17 +22,28 @@ _AGREE = """
     WHERE a.launch_id {}
       AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id OR a.start_ns = b.start_ns)
       AND (p.process_id = q.process_id
-           OR p.process_id IS NULL AND q.process_id IS NULL AND a.start_ns = b.start_ns)
+           OR (p.process_id IS NULL OR q.process_id IS NULL) AND a.start_ns = b.start_ns)
       AND (k.kernel_id = m.kernel_id OR a.start_ns IS NULL AND b.start_ns IS NULL AND k.kernel_short = m.kernel_short)
-      AND coalesce(a.grid_x, -1) = coalesce(b.grid_x, -1) AND coalesce(a.grid_y, -1) = coalesce(b.grid_y, -1)
-      AND coalesce(a.grid_z, -1) = coalesce(b.grid_z, -1) AND coalesce(s.block_x, -1) = coalesce(t.block_x, -1)
-      AND coalesce(s.block_y, -1) = coalesce(t.block_y, -1) AND coalesce(s.block_z, -1) = coalesce(t.block_z, -1)
+      AND {grid} AND {block}
       AND (a.start_ns IS NULL OR b.start_ns IS NULL OR a.start_ns = b.start_ns)
       AND abs(a.duration_ns - b.duration_ns)
           <= CASE WHEN a.start_ns = b.start_ns THEN 0.5 ELSE 0.005 * b.duration_ns END
 """
-_SOME = text(_AGREE.format("IN :some")).bindparams(bindparam("some", expanding=True))
-_ALL = text(_AGREE.format("BETWEEN :first AND :last"))
+
+
+def _same_size(own: str, other: str) -> str:
+    """Compare a grid or block in SQL; a table of rocprof that has only the product of it, as x, agrees by that."""
+    equal = " AND ".join(f"coalesce({own}_{axis}, -1) = coalesce({other}_{axis}, -1)" for axis in "xyz")
+    products = " = ".join(
+        f"CAST({side}_x AS DOUBLE PRECISION) * coalesce({side}_y, 1) * coalesce({side}_z, 1)" for side in (own, other)
+    )
+    product_only = " OR ".join(f"{side}_y IS NULL AND {side}_z IS NULL" for side in (own, other))
+    return f"({equal} OR a.start_ns = b.start_ns AND ({product_only}) AND {products})"
+
+
+_SIZES = {"grid": _same_size("a.grid", "b.grid"), "block": _same_size("s.block", "t.block")}
+_SOME = text(_AGREE.format("IN :some", **_SIZES)).bindparams(bindparam("some", expanding=True))
+_ALL = text(_AGREE.format("BETWEEN :first AND :last", **_SIZES))
 # Files with another start need no comparison.
 _ALIKE = text(f"""
     SELECT o.upload_id FROM launches a

@@ -1,5 +1,6 @@
 """Several pages of one report are one run's launches once."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from profsvc.errors import InputError
 from profsvc.formats.ncu import report as ncu_report
 from tests.store.queries import told
 
@@ -136,3 +138,37 @@ def test_two_captures_in_one_page_are_not_told_apart_by_their_numbers(engine: En
     told.upload(engine, told.raw(PROGRAM) + told.raw(PROGRAM), "raw.csv")
     told.upload(engine, only(told.details(PROGRAM), PROGRAM, [4, 7]), "details.csv")
     assert told.sums(engine)[0] == 2 * len(PROGRAM) + 2
+
+
+TRACE = """\
+"Kind","Agent_Id","Queue_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp",\
+"End_Timestamp","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"
+"KERNEL_DISPATCH","Agent 4",1,77,1,12,"tile(float*)",1,2050726000,2050729000,16,16,1,64,64,1
+"KERNEL_DISPATCH","Agent 4",1,77,2,12,"tile(float*)",2,2050746000,2050750000,16,16,1,64,64,1
+"""
+COUNTERS = """\
+"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id","Grid_Size","Kernel_Id","Kernel_Name",\
+"Workgroup_Size","Counter_Name","Counter_Value","Start_Timestamp","End_Timestamp"
+1,1,"Agent 4",1,99,77,4096,12,"tile(float*)",256,"SQ_WAVES",64,2050726000,2050729000
+2,2,"Agent 4",1,99,77,4096,12,"tile(float*)",256,"SQ_WAVES",64,2050746000,2050750000
+"""
+
+
+@pytest.mark.parametrize("order", [(TRACE, COUNTERS), (COUNTERS, TRACE)], ids=["trace first", "counters first"])
+def test_the_trace_and_the_counters_of_one_run_of_rocprofv3_count_once(engine: Engine, order: tuple[str, str]) -> None:
+    for content in order:
+        with io.BytesIO(content.encode()) as stream:
+            pipeline.ingest(engine, stream, "rocprof.csv", store.RunInfo(name="r"))
+    launches = store.select(engine, "v1_launches")
+    assert [(one["start_ns"], one["grid_x"], one["grid_y"], one["block_y"]) for one in launches] == [
+        (2050726000, 4, 4, 16),
+        (2050746000, 4, 4, 16),
+    ]
+    assert store.select(engine, "v1_runs")[0]["launches"] == 2
+    assert [row["value"] for row in store.select(engine, "v1_metrics") if row["metric"] == "SQ_WAVES"] == [64, 64]
+    # Another size is another launch, and the file is refused as before.
+    with (
+        io.BytesIO(COUNTERS.replace("4096", "8192").encode()) as stream,
+        pytest.raises(InputError, match="count twice"),
+    ):
+        pipeline.ingest(engine, stream, "other.csv", store.RunInfo(name="r"))
