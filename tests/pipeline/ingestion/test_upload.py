@@ -81,11 +81,11 @@ def test_checking_and_storing_give_one_account(engine, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """A store with a file in it, which no test may change."""
-    engine = store.open_store(str(tmp_path_factory.mktemp("refusing") / "store.sqlite"))
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, list[str]]]:
+    """A store with a file in it, which no test may change, and all its rows."""
+    engine = store.open_store(str(tmp_path_factory.mktemp("refusing") / "store.sqlite"), pooled=True)
     ingest(engine, FIXTURES / "ncu_raw" / "plain.csv")
-    yield engine
+    yield engine, whole(engine)
     engine.dispose()
 
 
@@ -97,17 +97,17 @@ def whole(engine: Engine) -> list[str]:
 
 @pytest.mark.parametrize("path", BAD, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_refused_file_leaves_nothing_but_a_note(refusing, path):
-    before = whole(refusing)
+    engine, before = refusing
     with pytest.raises(InputError) as stored:
-        ingest(refusing, path)
-    noted = store.select(refusing, "v1_refusals")[-1]
+        ingest(engine, path)
+    noted = store.select(engine, "v1_refusals")[-1]
     assert (noted["file_name"], noted["code"]) == (path.name, stored.value.code())
     assert noted["message"] == str(stored.value)[: len(noted["message"])]
     assert noted["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     with pytest.raises(InputError) as checked:
         check(path)
     assert str(stored.value) == str(checked.value)
-    assert whole(refusing) == before
+    assert whole(engine) == before
     assert len([line for line in before if line.startswith('INSERT INTO "launches"')]) > 0
 
 
