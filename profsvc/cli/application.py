@@ -58,19 +58,24 @@ MODELS = (
 )
 PANELS = {  # the commands of each panel of the help, and the module of each
     "Load data": {
-        "demo": "demo", "upload": "upload", "ingest": "ingest", "record": "record", "watch": "service.watch",
-        "sync": "service.remote", "analyze": "upload", "reparse": "maintenance.delete", "characterize": "characterize",
+        "demo": "load.demo", "upload": "load.upload", "ingest": "load.ingest", "record": "load.record",
+        "watch": "service.watch",
+        "sync": "service.remote", "analyze": "load.upload", "reparse": "maintenance.delete",
+        "characterize": "load.characterize",
     },
     "Look at results": {
-        "runs": "show", "show": "show", "compare": "compare", "history": "history", "power": "power.windows",
+        "runs": "results.show", "show": "results.show", "compare": "results.compare", "history": "results.history",
+        "power": "power.windows",
         "components": "power.components", "thermal": "power.thermal", "cores": "power.cores",
         "whatif": "launch.what_if", "antipatterns": "launch.antipatterns", "versions": "launch.versions",
-        "graph": "graph", "plot": "plot", "explain": "show", "sql": "query", "export": "export",
-        "devices": "show",
+        "graph": "results.graph", "plot": "results.plot", "explain": "results.show", "sql": "results.query",
+        "export": "results.export",
+        "devices": "results.show",
     },
     "Models": dict.fromkeys(MODELS, "models"),
     "Nightly reports": {
-        "report": "report.commands", "findings": "findings", "renames": "report.renames", "bisect": "bisect",
+        "report": "report.commands", "findings": "report.findings", "renames": "report.renames",
+        "bisect": "report.bisect",
         "schedule": "service.schedule", "scheduler": "service.schedule", "channels": "service.schedule",
     },
     "Service": {"serve": "service.serve", "mcp": "service.mcp", "token": "service.token"},
@@ -78,7 +83,7 @@ PANELS = {  # the commands of each panel of the help, and the module of each
         "db": "maintenance.db", "doctor": "maintenance.doctor", "delete": "maintenance.delete",
         "undelete": "maintenance.delete",
     },
-    "Help": {"help": "documentation", "formats": "show", "settings": "settings_command"},
+    "Help": {"help": "documentation", "formats": "results.show", "settings": "settings_command"},
 }  # fmt: skip
 MODULES = {name: module for commands in PANELS.values() for name, module in commands.items()}
 

@@ -136,7 +136,7 @@ class Shell:
         os.chdir(self.folder)
         try:
             words = shlex.split(command, comments=True)[1:]
-            with mock.patch("profsvc.cli.show.program_in_shell", return_value="profsvc"):
+            with mock.patch("profsvc.cli.results.show.program_in_shell", return_value="profsvc"):
                 result = CliRunner().invoke(app, words, env=self.environment, prog_name="profsvc")
         finally:
             os.chdir(before)

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store, views
-from profsvc.cli import show as show_module
 from profsvc.cli.application import app
+from profsvc.cli.results import show as show_module
 from profsvc.errors import NotFoundError
 from profsvc.reports import run_page
 from profsvc.reports.text import explanation

@@ -15,12 +15,12 @@ from click import Context
 
 from profsvc.cli.console.common import describe_upload, parse_pairs, print_message
 from profsvc.cli.console.declaration import Argument, Group, Option
+from profsvc.cli.load.upload import OF_FILE, one, taking, written_at
 from profsvc.cli.service.schedule import stop_on_signal
-from profsvc.cli.upload import OF_FILE, one, taking, written_at
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
-    from profsvc.cli.upload import Take
+    from profsvc.cli.load.upload import Take
     from profsvc.pipeline import ImportResult, Progress
     from profsvc.store import RunInfo
 

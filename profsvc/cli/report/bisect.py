@@ -13,7 +13,7 @@ from click.exceptions import Exit
 from profsvc.cli.console.common import OutputOption, open_engine, print_json, print_message, print_rows
 from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.console.exit_codes import INTERRUPTED
-from profsvc.cli.upload import store_files, taking
+from profsvc.cli.load.upload import store_files, taking
 from profsvc.errors import InputError
 
 if TYPE_CHECKING:

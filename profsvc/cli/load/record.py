@@ -12,7 +12,7 @@ from click import Context, echo
 
 from profsvc.cli.console.common import parse_pairs, print_message
 from profsvc.cli.console.declaration import Argument, Group, Option
-from profsvc.cli.upload import store_files, taking
+from profsvc.cli.load.upload import store_files, taking
 from profsvc.errors import InputError, PartlyStoredError, UsageError
 
 

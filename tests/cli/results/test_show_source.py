@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profsvc.cli.source_files import add_source_texts
+from profsvc.cli.results.source_files import add_source_texts
 from profsvc.errors import NotFoundError
 from tests.cli.conftest import Call
 

@@ -182,7 +182,7 @@ def test_a_file_name_that_is_not_text_is_stored(cli, fixtures, store_file, tmp_p
 
 
 def test_a_terminal_gets_a_bar_and_no_bytes_of_a_name(cli, fixtures, store_file, tmp_path, monkeypatch):
-    from profsvc.cli import upload
+    from profsvc.cli.load import upload
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

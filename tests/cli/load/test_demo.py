@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from profsvc import pipeline, store
-from profsvc.cli import demo
+from profsvc.cli.load import demo
 from tests.cli.conftest import Call
 from tests.web.conftest import running
 

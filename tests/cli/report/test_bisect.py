@@ -167,7 +167,7 @@ def test_a_search_that_is_interrupted_says_how_it_goes_on(found, repository, cli
     def interrupted(*_arguments, **_given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("profsvc.cli.bisect._run_once", interrupted)
+    monkeypatch.setattr("profsvc.cli.report.bisect._run_once", interrupted)
     before = git(repository[0], "worktree", "list")
     told = cli("bisect", found["finding_id"], "--repo", repository[0], "--run", "true")
     assert told.code == 130

@@ -23,7 +23,7 @@ from profsvc.cli.console.common import (
     print_rows,
 )
 from profsvc.cli.console.declaration import Argument, Group, Option
-from profsvc.cli.ingest import ClusterOption, WorkersOption, working
+from profsvc.cli.load.ingest import ClusterOption, WorkersOption, working
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError, counted
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from profsvc.recording import energy_counter, passes, tools
 from tests.cli.conftest import Call
 from tests.cuda import Script
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 SMI = """#!/bin/sh
 case "$*" in
   *--loop-ms*) echo "TZ=$TZ" >>"{folder}/calls"; cat "{folder}/smi.csv"; exec sleep 60 ;;

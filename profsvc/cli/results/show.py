@@ -183,7 +183,7 @@ def show(
 def _show_source(context: Context, run: str, kernel: str, limit: int | None, folder: Path | None, output: str) -> None:
     """Print the source of a launch."""
     from profsvc import store
-    from profsvc.cli.source_files import add_source_texts
+    from profsvc.cli.results.source_files import add_source_texts
     from profsvc.reports.text import source_lines as source_text
     from profsvc.views.launches import source_lines as view_of
 
@@ -224,7 +224,7 @@ def _show_source_changes(
 
 
 def _add_texts(view: dict[str, Any], folder: Path) -> list[str]:
-    from profsvc.cli.source_files import add_source_texts
+    from profsvc.cli.results.source_files import add_source_texts
 
     return list(add_source_texts(view, folder))
 

@@ -1,0 +1,1 @@
+"""Commands that bring data into the store: demo, upload, ingest, record, characterize."""
