@@ -114,6 +114,8 @@ def split_label(label: str) -> tuple[str, str | None]:
     (('Power', 'W'), ('Perf/W', None), ('Current A', None), ('Power mean', 'W'))
     >>> split_label("vram_used_mib"), split_label("used_mb")  # 10^6 or 2^20 bytes: a name does not tell
     (('vram_used_mib', 'MiB'), ('used_mb', None))
+    >>> split_label("Busy%"), split_label("%")
+    (('Busy%', '%'), ('%', None))
     """
     label = label.strip()
     match = _BRACKETS.fullmatch(label) if len(label) <= MAX_LABEL_CHARS else None
@@ -128,6 +130,8 @@ def split_label(label: str) -> tuple[str, str | None]:
     after = _AFTER_SIGN.fullmatch(label) if len(label) <= MAX_LABEL_CHARS else None
     if after and (unit := unit_of(after[2])) and (_is_of(after[1], unit) or _is_symbol(after[1], unit)):
         return after[1], after[2]
+    if label.endswith("%") and label[:-1].strip():
+        return label, "%"
     stem, _, suffix = label.rpartition("_")
     if stem and suffix in _PRINTED:
         return label, suffix
