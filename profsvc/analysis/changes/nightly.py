@@ -76,7 +76,8 @@ def find_changes(
     relative, absolute = np.array([one.relative for one in least]), np.array([one.absolute for one in least])
     family = families(heads)
     weekly = weekly_parts(points, family)
-    points = points.assign(value=points["value"] - weekly)
+    if weekly.any():
+        points = points.assign(value=points["value"] - weekly)
     calm = calm_nights(points, family)
     raw = calm.value
     group = points["group"].to_numpy(np.int64)
