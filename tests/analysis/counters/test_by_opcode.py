@@ -1,5 +1,7 @@
 """Counters by opcode: equal to what Nsight Compute counts by class, in any order of files, and none where unsure."""
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from profsvc import store
 from profsvc.analysis.counters.by_opcode import counters_by_opcode, with_source_page
 from profsvc.specs.metrics.instruction_classes import instruction_classes
 from tests.benchmarks.causes import FILES, FOLDERS
-from tests.uploads import ingest_all
+from tests.uploads import ingest_all, pages_of_kernels, without_analysis
 
 ON, COUNTER = "thread_inst_executed_pred_on", "inst_bit_convert_thread"
 COLUMNS = ["launch_id", "opcode", "access_size", "instructions", "thread_instructions_on"]
@@ -108,10 +110,16 @@ def test_forms_of_opcodes_have_counters_of_their_own() -> None:
 
 
 def test_lookups_are_loads_from_random_places_that_are_not_written(engine: Engine) -> None:
-    counted = stored(engine, "fifth")
-    first = store.select(engine, "v1_launches", run_id=1)
-    kernels = {row["kernel_short"]: row["launch_id"] for row in first}
-    table = counted.loc[[kernels[name] for name in ("cipher_b", "rings_a", "partition_b", "beams_a", "beams_b")]]
+    names = ("cipher_b", "rings_a", "partition_b", "beams_a", "beams_b")
+    raw_page, source = ((FOLDERS["fifth"] / name).read_bytes() for name in (FILES[0], FILES[2]))
+    with without_analysis():
+        ingest_all(engine, [(raw_page, "raw.csv.gz")], store.RunInfo(name="fifth"))
+    launches = store.select(engine, "v1_launches", run_id=1)
+    kernels = {row["kernel_short"]: row for row in launches if row["kernel_short"] in names}
+    pages = pages_of_kernels(gzip.decompress(source), {row["kernel"] for row in kernels.values()})
+    ingest_all(engine, [(pages, "source.csv")], store.RunInfo(name="fifth"))
+    counted = pd.DataFrame(store.select(engine, "v1_counters", run_id=1)).set_index("launch_id")
+    table = counted.loc[[kernels[name]["launch_id"] for name in names]]
     extra = table["shared_wavefronts_sass"] - table["shared_wavefronts_ideal"]
     lookups = (table["shared_lookup_wavefronts"] / extra).tolist()
     assert lookups[0] > 0.9, "a table of 256 entries"

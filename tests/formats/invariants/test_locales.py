@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -205,15 +206,19 @@ def test_the_same_values_or_a_refusal(name, read_all, values_of):
     text, reader = head_text(data), name.split("/")[0].replace("_", "-")
     whole = read_all(text.encode(), reader)
     truth = values_of(whole)
+
+    @cache
+    def read(printed_text):  # several locales print a file without large numbers alike
+        try:
+            content = read_all(printed_text.encode(), reader)
+        except InputError:
+            return None, set()
+        return content, values_of(content)
+
     for locale, new in LOCALES.items():
         forms = {printed(name, text, new, quotes): quotes for quotes in (False, True)}
         for other, quotes in forms.items():
-            try:
-                content = read_all(other.encode(), reader)
-            except InputError:
-                content, values = None, set()
-            else:
-                values = values_of(content)
+            content, values = read(other)
             assert values <= truth, (locale, quotes, values - truth)
             assert values == truth or content is None or losses(content) != losses(whole), (locale, quotes)
             if shape.read and quotes and name not in UNREAD:
