@@ -32,7 +32,7 @@ GEMM, SAXPY = "gemm", "saxpy"
 def quiet_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a month of nights in which only the weather changes."""
     file = tmp_path_factory.mktemp("nights") / "store.sqlite"
-    engine, rng = store.open_store(str(file)), np.random.default_rng(11)
+    engine, rng = store.open_store(str(file), pooled=True), np.random.default_rng(11)
     for night in range(QUIET):
         put(engine, night, rng, temperature_c=40 + rng.standard_normal(), commit="a" * 7)
     engine.dispose()
@@ -44,7 +44,7 @@ def regressed_file(tmp_path_factory: pytest.TempPathFactory, quiet_file: Path) -
     """The same after three nights in which one kernel takes 5 % longer, each with its report."""
     file = tmp_path_factory.mktemp("regressed") / "store.sqlite"
     shutil.copy(quiet_file, file)
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     season(engine, np.random.default_rng(5), 3, slower=(1.05, 1.0))
     engine.dispose()
     return file
@@ -53,7 +53,7 @@ def regressed_file(tmp_path_factory: pytest.TempPathFactory, quiet_file: Path) -
 @contextmanager
 def copied(file: Path, folder: Path) -> Iterator[Engine]:
     shutil.copy(file, folder / "store.sqlite")
-    engine = store.open_store(str(folder / "store.sqlite"))
+    engine = store.open_store(str(folder / "store.sqlite"), pooled=True)
     yield engine
     engine.dispose()
 
@@ -96,7 +96,7 @@ def test_a_quiet_night_is_one_line(engine, rng):
     assert second["since"] == {"report_id": first["report_id"], "night": first["night"]}
     assert not second["changed"]
     assert [run["name"] for run in second["runs"]] == ["night 31 2"]
-    kept = {"nights": 0, "series": 0, "tonight": 0}
+    kept = {"nights": 0, "series": 0, "tonight": 0, "weekly": 0}
     assert second["series"] == {
         "looked_at": 7, "tested": 7, "short": 0, "needed": 0, "corrected": 2, "left_out": kept
     }  # fmt: skip
@@ -300,7 +300,7 @@ def test_what_came_with_it_is_said(engine, rng):
 
 
 def test_a_slower_kernel_says_which_cause_costs_more(tmp_path):
-    engine = store.open_store(str(tmp_path / "profiles.sqlite"))
+    engine = store.open_store(str(tmp_path / "profiles.sqlite"), pooled=True)
     lines = gzip.decompress((FIXTURES / "demo" / "ncu_raw.csv.gz").read_bytes()).decode().splitlines(keepends=True)
     strided = [line for line in lines if '"strided_copy' in line]
     for run, row in (("near", strided[0]), ("far", strided[3])):
