@@ -9,6 +9,7 @@ _PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
 # What compilers write behind the name of a copy that they made, and AMD's behind that of each kernel.
 _CLONE = re.compile(r"(?:\s*\[clone [^\[\]]*\]|(?<=.)\.kd)+\s*$")
 _BRACKETS = re.compile("([<>])")
+_SIGNS = re.compile("[<> :]")
 _CAST = re.compile(r"\((?:(?:un)?signed |std::)?[A-Za-z_][\w ]*\)(?=-?[\w'])")
 _SPACES = re.compile(r"\s+")
 _MANGLED = re.compile(r"_ZL?(?:N[rVK]*)?L?(?=\d)")
@@ -61,10 +62,11 @@ def with_template_arguments(kernel: str) -> str:
     """
     text = _PARAMETERS.sub("", _plain(kernel)).strip()
     start = depth = 0
-    for place, sign in enumerate(text):
+    for found in _SIGNS.finditer(text):
+        sign = found[0]
         depth = max(0, depth + (sign == "<") - (sign == ">"))
         if depth == 0 and sign in " :":
-            start = place + 1
+            start = found.end()
     return text[start:] or kernel
 
 
