@@ -33,6 +33,8 @@ from profsvc.store.sandbox.loader_role import grant_loading
 from profsvc.store.sandbox.reader_role import grant_views
 from profsvc.store.schema.catalog import VIEWS, comment_statements
 
+SCHEMA_LOCK = 0x70726F66
+"""The advisory lock of a database, on Postgres, that a process holds while it changes the schema."""
 _UNCHECKED = """
     SELECT quote_ident(c.relname), quote_ident(o.conname) FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid
     WHERE NOT o.convalidated AND c.relnamespace = CAST(current_schema() AS regnamespace) ORDER BY 1, 2
@@ -138,7 +140,8 @@ def changing_schema(engine: Engine) -> Iterator[Connection]:
             driver: Any = connection.connection.driver_connection
             driver.execute("PRAGMA foreign_keys = OFF")
         with connection.begin():
-            if not sqlite:
+            if not sqlite:  # an empty database lacks the tables whose locks a second process would wait for
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
                 postgres.lock_tables(connection, "uploads", "facts")
             drop_views(connection)
             yield connection

@@ -242,6 +242,18 @@ def test_an_upgrade_by_a_superuser_leaves_the_store_to_its_owner(
         assert connection.exec_driver_sql(query).scalars().all() == [engine.url.username]
 
 
+def test_two_processes_make_the_schema_of_an_empty_database_one_after_the_other(postgres_server: Server) -> None:
+    name = postgres_server.database("template0")
+    url = postgres_server.url(name).render_as_string(hide_password=False)
+    with ThreadPoolExecutor() as pool:
+        done = [pool.submit(migrations.upgrade, store.connect(url), COUNTERS) for _ in range(3)]
+    assert {one.result() for one in done} == {readiness.latest_revision()}
+    engine = store.connect(url)
+    assert store.select(engine, "v1_runs") == []
+    engine.dispose()
+    postgres_server.drop(name)
+
+
 def test_a_database_that_cannot_hold_every_text_is_refused(postgres_server: Server) -> None:
     name = postgres_server.database("template0", encoding="SQL_ASCII")
     with pytest.raises(ServiceError, match="stores texts as SQL_ASCII, which lacks characters; create a new database"):
