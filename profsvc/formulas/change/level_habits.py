@@ -32,9 +32,9 @@ MAX_ROUNDS = 400  # of the estimate of how frequent each habit is
 
 
 def excursion_probability(
-    series: Series, asked: Index, split: Index, fresh: Index, smallest: Array | float = 0.0, night: Index | None = None
+    series: Series, asked: Index, split: Index, smallest: Array | float = 0.0, night: Index | None = None
 ) -> Array:
-    r"""Probability that an excursion begins which is as far, and lasts as long, as the step of a series.
+    r"""Probability that an excursion begins in a night which is as far, and lasts as long, as the step of a series.
 
     .. math:: P = d \sum_{a, b} \pi(a, b \mid x)\, P(a, b), \qquad
               \pi(a, b \mid x) \propto w_{ab}\, a^{k} (1 - a)^{n} \, b^{e} (1 - b)^{s}
@@ -58,13 +58,12 @@ def excursion_probability(
         series: Values of a series and its siblings.
         asked: Which series are asked for.
         split: Position of the first value after the step of each of them.
-        fresh: Newest values of each that no look has seen yet: an excursion of each age may be seen now.
         smallest: The smallest change that matters, of each series [as the value].
         night: Number of the night of each value by its ``place``; None: the place.
 
     Returns: the probability for each series that is asked for [1].
 
-    Range: 0 to 1, but more where many values are fresh.
+    Range: 0 to 1.
 
     Two hundred nights of two of twenty series had three excursions of three nights each. For such a series one more is
     usual, and for one of the others it is not:
@@ -74,7 +73,7 @@ def excursion_probability(
     ...     x[:2, night : night + 3] += 9.0
     >>> x[[0, 19], 197:] += 9.0
     >>> every = Series(x.ravel(), x.ravel() * 0, np.arange(4000), np.arange(0, 4000, 200), np.arange(200, 4001, 200))
-    >>> own, other = excursion_probability(every, np.array([0, 19]), np.array([197, 3997]), np.ones(2, dtype=np.intp))
+    >>> own, other = excursion_probability(every, np.array([0, 19]), np.array([197, 3997]))
     >>> bool(own > 0.004), bool(other < 0.0005)
     (True, True)
     """
@@ -93,7 +92,7 @@ def excursion_probability(
             values = np.sign(height[number]) * newest[number]
             # A step of less than twice the least bound has no value half way, and counts as if all were away.
             far = int((values >= least).sum()) if np.abs(height[number]) >= 2 * BOUNDS[0] else values.size
-            out[number] = side * share @ _lasting(far, values.size, int(fresh[number]))
+            out[number] = side * share @ _lasting(far, values.size)
     return out
 
 
@@ -170,7 +169,11 @@ def habit_shares(moves: Index, asked: Index) -> Array:
     likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
     weight = np.full(likelihood.shape[1], 1.0 / likelihood.shape[1])
     for _ in range(MAX_ROUNDS):
-        weight = weight * ((often / (likelihood @ weight)) @ likelihood) / often.sum()
+        gain = (often / (likelihood @ weight)) @ likelihood / often.sum()
+        weight = weight * gain
+    # A habit that each series makes a little less probable declines by the same share in each further round. So many
+    # rounds as there are series compare it with the others by the nights of all of them.
+    weight = weight * np.fmin(gain, 1.0) ** max(int(often.sum()) - MAX_ROUNDS, 0)
     share = likelihood[which.ravel()[asked]] * weight
     return np.asarray(share / share.sum(axis=1, keepdims=True))
 
@@ -209,11 +212,8 @@ def direction_share(n: int, rising: int, up: Bools) -> Array:
     return np.where(2 * k >= n, 1.0, (k + 0.5) / (n + 1.0))
 
 
-def _lasting(far: int, nights: int, fresh: int) -> Array:
-    """Return the probability by each habit that an excursion begins with as many of the first nights far as given.
-
-    It may have begun so many nights ago, or up to ``fresh`` - 1 nights before that and stayed.
-    """
+def _lasting(far: int, nights: int) -> Array:
+    """Return the probability by each habit that an excursion begins with as many of the first nights far as given."""
     away, near = np.zeros((2, BEGINS.size, nights + 1))
     away[:, 1] = BEGINS
     begin, end = BEGINS[:, np.newaxis], ENDS[:, np.newaxis]
@@ -221,6 +221,4 @@ def _lasting(far: int, nights: int, fresh: int) -> Array:
         staying = away * (1.0 - end) + near * begin
         near = away * end + near * (1.0 - begin)
         away = np.roll(staying, 1, axis=1)
-    never = ENDS == 0
-    ages = np.where(never, fresh, (1.0 - (1.0 - ENDS) ** fresh) / np.where(never, 1.0, ENDS))
-    return np.asarray((away + near)[:, far:].sum(axis=1) * ages)
+    return np.asarray((away + near)[:, far:].sum(axis=1))
