@@ -8,6 +8,7 @@ Modules::
     histories       all steps of long histories, looked at once
     level_habits    excursions to other levels and back
     level_visits    probability that chance alone gives a level
+    newest_values   where newest values begin that may have a level of their own
     night_states    nights on which a board was in another state
     nightly_test    newest value, noise floor, false-discovery rate, reporting threshold
     siblings        what the siblings of a series say of it
@@ -17,4 +18,5 @@ Modules::
     trends          whether a series stays, follows a trend or steps
     two_level_test  probability of a step, from all values and without each of them
     wandering       levels that move from night to night
+    weekly_cycles   what the day of the week adds to values
 """
