@@ -22,10 +22,11 @@ from profsvc.analysis.potential.access_patterns import (
     unrelated_stores,
     unused_of_l2_loads,
 )
-from profsvc.analysis.potential.avoidable_work import POSSIBLE, conversions, special_unit_warps
+from profsvc.analysis.potential.avoidable_work import POSSIBLE
 from profsvc.analysis.potential.latency import HITS, LATENCIES, unloaded_latency
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices, repeated_share
 from profsvc.analysis.potential.repeated_loads import evicted_share, read_again, reloaded_share, word_by_word
+from profsvc.analysis.potential.special_functions import conversions, special_unit_warps
 from profsvc.analysis.potential.useful_time import has_copies_without_size
 from profsvc.formulas.performance.lost_time import wait_parts
 

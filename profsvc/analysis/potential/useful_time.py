@@ -23,24 +23,26 @@ from profsvc.analysis.potential.access_patterns import (
 from profsvc.analysis.potential.avoidable_work import (
     LANE_STEPS,
     OVERHEAD,
-    added_special_functions,
     avoidable_instructions,
     class_shares,
     divided_share,
-    double_by_accident,
-    expanded_share,
-    integer_divisions,
     lone_share,
-    needless_conversions,
     overhead_per_instruction,
     proven_overhead_share,
     short_steps,
-    spared_checks,
     values_of_integers,
 )
 from profsvc.analysis.potential.local_arrays import address_share, valued_share
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_doubles, multiplies_matrices
 from profsvc.analysis.potential.repeated_loads import evicted_of_misses, read_again, word_by_word
+from profsvc.analysis.potential.special_functions import (
+    added_special_functions,
+    double_by_accident,
+    expanded_share,
+    integer_divisions,
+    needless_conversions,
+    spared_checks,
+)
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
 
