@@ -12,7 +12,8 @@ apart. The kinds of `UNSEEN` were written after the constants.
 nights on which 1 % of the series, of white noise, changed by 8 sd five nights ago; of the other tools, findings in the
 newest seven nights count, at one look. What the other tools say of the history at their first look never counts. A
 step of 2 or 3 sd counts as found if a finding is there within five nights; for dependent noise the sd is that of a
-value about the level. *Optimum* is the share of steps found by the test of normal values with a known sd in the fifth
+value about the level. Where nights are missing, *5 values* counts those found by the night of the fifth value since
+the step. *Optimum* is the share of steps found by the test of normal values with a known sd in the fifth
 night alone, at two errors in 1000. *Limit* looks every night and knows the sd: with two false findings in 1000 nights.
 """
 
@@ -223,6 +224,18 @@ def steps_found(rng: Rng, x: Floats, height: float, runs: int = 1, within: float
     return walk(y, x.shape[1] - 5).found / len(x)
 
 
+def found_within_values(x: Floats, history: int, height: float, values: int = 5) -> float:
+    """Return the share of series with a finding by the night of their fifth value after a step."""
+    y = x.copy()
+    y[:, history:] += height
+    told = walk(y[:, :, np.newaxis], history)
+    since = np.cumsum(np.isfinite(x[:, history:]), axis=1)
+    last = history + np.argmax(since == values, axis=1)
+    said = since[:, -1] >= values
+    soon = {one for row in told.rows if row["night"] <= last[one := int(row["series"][1:])] and said[one]}
+    return len(soon) / int(said.sum())
+
+
 def optimum(history: int, height: float, nights: int = 5, error: float = 0.002) -> float:
     """Return the share of steps found in the last of some nights by the test that knows the sd."""
     normal = NormalDist()
@@ -290,6 +303,9 @@ def compared(python: str, kind: str, history: int, asked: argparse.Namespace) ->
     ]
     ours += [f"{steps_found(rng, y, height):.0%}" for y, height in stepped] or ["", ""]
     figures = {"profsvc": [*ours, f"{told.reruns / told.nights:.1%}", str(told.fixed)]}
+    if kind == "missing":
+        longer = [(noise(rng, 2 * asked.series, history + 12), height) for height in (2.0, 3.0)]
+        figures["5 values"] = ["", "", *(f"{found_within_values(y, history, height):.0%}" for y, height in longer)]
     mixed, changed = noise(rng, 5 * asked.series, history + 5), max(1, asked.series // 20)
     mixed[:changed] = white(rng, changed, history + 5)
     mixed[:changed, -5:] += 8.0

@@ -5,8 +5,8 @@ import numpy as np
 from profsvc.formulas.numerics.arrays import Array
 from profsvc.formulas.numerics.series import Index, Series, Sums, codes_of, lengths, moments_between, running_sums
 
-USUAL_NIGHTS = 5  # that may have a level of their own
-NIGHTS = (USUAL_NIGHTS, 2, 3, 4, 6, 7, 8)  # where siblings say so
+USUAL_VALUES = 5  # of a series that may have a level of their own
+NIGHTS = (2, 3, 4, 5, 6, 7, 8)  # where siblings say so
 CHANCE_GAIN = 0.5  # of the logarithm of the likelihood of a sibling, by a fitted parameter that is none
 
 
@@ -18,7 +18,8 @@ def newest_splits(series: Series, family: Index, when: Index | None = None) -> I
     S is the sum of squares of a series about its two levels. A driver or a clock changes all siblings in one night. If
     the split were elsewhere, values on both sides of the change would stand on one side, and all siblings would say
     that their values depend on each other. The night is one parameter of the whole family, which no series fits to
-    itself. It is the usual one unless another is more probable by more than each sibling would gain by chance.
+    itself. Without such a night, which must be more probable by more than each sibling would gain by chance, the newest
+    five values of each series may have a level of their own, however many nights were left out between them.
 
     Source: own model; most probable night of a common step in normal noise.
 
@@ -30,7 +31,7 @@ def newest_splits(series: Series, family: Index, when: Index | None = None) -> I
     Returns: position of the first value after the split of each series, at least one before its end and no more than
         half of its values.
 
-    Range: five nights before the end, or half of the values, where nothing speaks for another night.
+    Range: five values before the end, or half of the values, where nothing speaks for a night.
 
     Twenty series that changed three nights ago:
 
@@ -41,7 +42,8 @@ def newest_splits(series: Series, family: Index, when: Index | None = None) -> I
     [3]
     """
     n = lengths(series)
-    tried = np.stack([_splits(series, family, nights, when) for nights in NIGHTS])
+    usual = _splits(series, family, USUAL_VALUES, None)
+    tried = np.stack([usual, *(_splits(series, family, nights, when) for nights in NIGHTS)])
     sums = running_sums(series.x)
     filled = n > 1
     squares = np.full(tried.shape, np.nan)

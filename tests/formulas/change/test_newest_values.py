@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from profsvc.formulas.change.newest_values import newest_splits
 from profsvc.formulas.change.steps import noise_prior
+from profsvc.formulas.numerics.series import gather, read_series
 
 NIGHTS = 20
 
@@ -31,3 +33,14 @@ def test_siblings_that_depend_on_their_last_night_still_say_so() -> None:
     for night in range(1, NIGHTS):
         x[:, night] = 0.6 * x[:, night - 1] + 0.8 * x[:, night]
     assert independent(x) < 0.05
+
+
+def test_without_a_common_change_five_values_may_have_their_own_level_however_many_nights_are_left_out() -> None:
+    rng = np.random.default_rng(20261129)
+    x = rng.standard_normal((100, NIGHTS))
+    x[:, [-2, -4, -5, -6]] = np.nan
+    group, night = np.repeat(np.arange(len(x)), NIGHTS), np.tile(np.arange(NIGHTS), len(x))
+    value, error, groups = read_series(x.ravel(), group, None)
+    series = gather(value, error, groups, ~np.isnan(value))
+    split = newest_splits(series, np.zeros(len(x), dtype=np.intp), night[series.place])
+    assert (series.stop - split == 5).all()
