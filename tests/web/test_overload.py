@@ -11,7 +11,7 @@ from profsvc import store
 from profsvc.errors import TimeLimitError
 from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.web.http.state import Limits
-from profsvc.web.pages import runs
+from profsvc.web.pages.runs import listing
 from tests.web.conftest import error_of, running
 
 BROWSER = {"Accept": "text/html"}
@@ -21,7 +21,7 @@ BROWSER = {"Accept": "text/html"}
 def held(monkeypatch):
     """Let pages and answers of comparisons wait until they may go on."""
     go_on = threading.Event()
-    for where, name in ((runs.store, "list_runs"), (side_by_side, "compare")):
+    for where, name in ((listing.store, "list_runs"), (side_by_side, "compare")):
         real = getattr(where, name)
         monkeypatch.setattr(where, name, lambda *a, _real=real, **k: (go_on.wait(90), _real(*a, **k))[1])
     yield go_on
@@ -93,9 +93,9 @@ def test_nothing_is_computed_for_those_who_hung_up_in_the_queue(site, monkeypatc
 
 def test_no_page_is_computed_for_those_who_hung_up_in_the_queue(site, monkeypatch):
     asked, go_on = [], threading.Event()
-    real = runs.store.list_runs
+    real = listing.store.list_runs
     monkeypatch.setattr(
-        runs.store, "list_runs", lambda *a, **k: (asked.append(time.monotonic()), go_on.wait(60), real(*a, **k))[2]
+        listing.store, "list_runs", lambda *a, **k: (asked.append(time.monotonic()), go_on.wait(60), real(*a, **k))[2]
     )
     with running(site(limits=Limits(pages_at_once=1))) as service, ThreadPoolExecutor(1) as pool:
         first = pool.submit(service.get, "/")

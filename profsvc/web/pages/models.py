@@ -21,7 +21,7 @@ from profsvc.web.http.state import app_state
 from profsvc.web.pages.rendering.figures import figure
 from profsvc.web.pages.rendering.page import Links, form_fields, page, path_to
 from profsvc.web.pages.rendering.tables import Column, plain_columns
-from profsvc.web.pages.run import run_id_of
+from profsvc.web.pages.runs.run import run_id_of
 
 MAX_ROWS = 500
 

@@ -10,8 +10,8 @@ import pytest
 from profsvc import store
 from profsvc.web.http.state import AppState
 from tests.web.conftest import PLAIN, running
+from tests.web.pages.browser.test_every_page import AUDIT
 from tests.web.pages.conftest import window
-from tests.web.pages.test_every_page import AUDIT
 
 SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)></title></svg><svg onload=alert(1)>"
 NAMES = [

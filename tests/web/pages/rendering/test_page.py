@@ -16,7 +16,7 @@ from profsvc.web.http.state import AppState
 from profsvc.web.pages.rendering import assets
 from profsvc.web.server import Endpoint
 from tests.web.conftest import error_of, running
-from tests.web.pages.walked import NO_PAGES, WALKED
+from tests.web.pages.browser.walked import NO_PAGES, WALKED
 
 HTML = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 

@@ -2,8 +2,8 @@
 
 from profsvc import store
 from tests.web.conftest import running
+from tests.web.pages.browser.test_every_page import COLOURS
 from tests.web.pages.conftest import window
-from tests.web.pages.test_every_page import COLOURS
 
 
 def test_a_page_that_is_lent_again_remembers_nothing(chromium, shown):

@@ -9,7 +9,7 @@ from profsvc.client import Client
 from profsvc.errors import NotFoundError
 from profsvc.views.comparison.two_runs import compare
 from tests.web.pages.conftest import window
-from tests.web.pages.test_run import rows_of
+from tests.web.pages.runs.test_run import rows_of
 
 
 def test_kernels_come_by_their_effect_with_sign_and_word(shown):

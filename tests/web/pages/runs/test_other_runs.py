@@ -8,8 +8,8 @@ import pytest
 from profsvc.client import Client
 from tests.store.queries.told import One, raw, trace
 from tests.web.conftest import running
+from tests.web.pages.browser.test_tasks import Clicks
 from tests.web.pages.conftest import HELD_OUT, window
-from tests.web.pages.test_tasks import Clicks
 
 NAME = "<b>&\"'" + "n" * 280 + "</b>"
 KERNEL = "k_" + "<T*>&'" + "x" * 280

@@ -3,7 +3,7 @@
 import re
 
 from profsvc import store
-from profsvc.web.pages.wall_time import wall_time_summary
+from profsvc.web.pages.runs.wall_time import wall_time_summary
 from tests.web.pages.conftest import window
 
 

@@ -1,7 +1,7 @@
 """The page of the metrics of a launch: searched, beside another launch, and the same over HTTP."""
 
 from tests.web.pages.conftest import window
-from tests.web.pages.test_run import rows_of
+from tests.web.pages.runs.test_run import rows_of
 
 
 def test_metrics_beside_another_launch(chromium, shown):

@@ -18,7 +18,7 @@ from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of
-from profsvc.web.pages.history import MAX_PATH_NAME, history_path
+from profsvc.web.pages.nightly.history import MAX_PATH_NAME, history_path
 from profsvc.web.pages.rendering.filters import name
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
 from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns

@@ -27,7 +27,7 @@ from profsvc.web.pages.rendering.figures import Figure, live_figure, missing_fig
 from profsvc.web.pages.rendering.page import Links, page, path_to
 from profsvc.web.pages.rendering.power_tables import unit_power_table
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns
-from profsvc.web.pages.run import criteria_rows, launch_or_run_of_row, run_id_of
+from profsvc.web.pages.runs.run import criteria_rows, launch_or_run_of_row, run_id_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -19,11 +19,11 @@ from profsvc.web.pages.launches.listing import (
     listing_of,
 )
 from profsvc.web.pages.launches.savings import MAX_PAIRS, savings
-from profsvc.web.pages.memory_traces import trace_section
 from profsvc.web.pages.rendering.figures import Figure
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
 from profsvc.web.pages.rendering.tables import Column, Row, row_reference
-from profsvc.web.pages.wall_time import MAX_DEVICES, WALL_TIME_COLUMNS, wall_time_sections, wall_time_summary
+from profsvc.web.pages.runs.memory_traces import trace_section
+from profsvc.web.pages.runs.wall_time import MAX_DEVICES, WALL_TIME_COLUMNS, wall_time_sections, wall_time_summary
 
 MAX_KERNELS = 40
 REJECTS_PER_PAGE = 100

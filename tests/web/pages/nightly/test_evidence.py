@@ -7,7 +7,7 @@ from profsvc import store
 from profsvc.cli.application import app
 from tests.pipeline.nightly.test_evidence import QUIET, put
 from tests.web.conftest import running
-from tests.web.pages.test_nights import page, site
+from tests.web.pages.nightly.test_nights import page, site
 
 TAGS = ({"compiler": "nvcc 12.8"}, {"compiler": "nvcc <13>"})
 

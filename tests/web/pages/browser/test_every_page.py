@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.pages.axe_rules import (
+from tests.web.pages.browser.axe_rules import (
     BY_COLOUR_AND_WIDTH,
     CONTRAST,
     KEEP_TWO_OF_A_KIND,
@@ -15,8 +15,8 @@ from tests.web.pages.axe_rules import (
     Seen,
     axe_violations,
 )
+from tests.web.pages.browser.walked import WALKED
 from tests.web.pages.conftest import SHOTS, window
-from tests.web.pages.walked import WALKED
 
 WIDTHS = (1280, 400)
 COLOURS = ("light", "dark")

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from profsvc import pipeline, store
 from profsvc.cli.application import app
 from profsvc.web.http.state import AppState
-from profsvc.web.pages.power import _corrections, _quality_warnings, _sensor_groups
+from profsvc.web.pages.runs.power import _corrections, _quality_warnings, _sensor_groups
 from tests.views import power_logs
 from tests.web.conftest import running
 

@@ -10,8 +10,8 @@ from profsvc import specs, store
 from profsvc.errors import NotFoundError
 from profsvc.views.explain.numbers import explain
 from profsvc.views.explain.rows import of_row
-from tests.web.pages.numbers import Numbers, is_number
-from tests.web.pages.walked import WALKED
+from tests.web.pages.browser.numbers import Numbers, is_number
+from tests.web.pages.browser.walked import WALKED
 
 UNDONE = re.compile(r'<a class="number" data-explain[^>]*>([^<]*)</a>')
 HTML = {"accept": "text/html"}

@@ -15,7 +15,7 @@ from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
 from profsvc.web.pages.rendering.page import Links, page, path_to
 from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns
-from profsvc.web.pages.run import run_id_of
+from profsvc.web.pages.runs.run import run_id_of
 
 SHOWN_LINES = 20
 SHOWN_INSTRUCTIONS = 5

@@ -1,0 +1,1 @@
+"""The pages of nightly checks: reports, findings, histories and renamed kernels."""
