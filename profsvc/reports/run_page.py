@@ -11,7 +11,7 @@ from profsvc.reports.kernel_names import labelled
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell
 from profsvc.reports.text.cells import bounded
-from profsvc.reports.text.runs import KERNELS, cut
+from profsvc.reports.text.runs.run import KERNELS, cut
 
 
 def _text(value: Any) -> str:

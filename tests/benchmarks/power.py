@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.formulas.power.active_sms import fit_active_sms, predict_active_sms
-from profsvc.reports.text.power_components import components as in_words
+from profsvc.reports.text.power.components import components as in_words
 from profsvc.views.power.components import components
 from tests.command_line import parser_of
 

@@ -13,7 +13,7 @@ from profsvc.formulas.memory_hierarchy import Cache, hierarchy_mc
 from profsvc.pipeline import memory_traces
 from profsvc.pipeline.ingestion.kept_bytes import open_kept_bytes
 from profsvc.reports.text import explanation
-from profsvc.reports.text import runs as run_text
+from profsvc.reports.text.runs import run as run_text
 from profsvc.views import run as run_view
 from profsvc.views.explain.numbers import explain
 from profsvc.views.traces import memory as shown

@@ -8,11 +8,11 @@ import pytest
 from profsvc.analysis.models.timing import benefit
 from profsvc.reports import ratios
 from profsvc.reports.text import cells
-from profsvc.reports.text import launches as launch_text
-from profsvc.reports.text import runs as run_text
-from profsvc.reports.text.accuracy import accuracy
-from profsvc.reports.text.launch_models import of_models
+from profsvc.reports.text.launches import details as launch_text
+from profsvc.reports.text.models.accuracy import accuracy
+from profsvc.reports.text.models.launch_models import of_models
 from profsvc.reports.text.models.what_if import what_if as what_if_text
+from profsvc.reports.text.runs import run as run_text
 from profsvc.views import launch, run
 from profsvc.views.comparison import two_runs as compare
 from profsvc.views.models import what_if as views

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from profsvc import views
 from profsvc.reports import run_page
 from profsvc.reports.text import cells
-from profsvc.reports.text import launches as launch_text
-from profsvc.reports.text import runs as run_text
+from profsvc.reports.text.launches import details as launch_text
+from profsvc.reports.text.runs import run as run_text
 from profsvc.views.models.launch_models import side_by_side
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}

@@ -15,8 +15,8 @@ from profsvc.cli.results import show as show_module
 from profsvc.errors import NotFoundError
 from profsvc.reports import run_page
 from profsvc.reports.text import explanation
-from profsvc.reports.text import launches as launch_text
-from profsvc.reports.text import runs as run_text
+from profsvc.reports.text.launches import details as launch_text
+from profsvc.reports.text.runs import run as run_text
 from profsvc.views.explain.numbers import explain
 from tests.benchmarks.reading import gpu_trace
 

@@ -100,7 +100,7 @@ def _print(engine: "Engine", folder: Path) -> None:
     """Load the profile, print the first screen and write the HTML report."""
     from profsvc import pipeline, store, views
     from profsvc.reports import run_page
-    from profsvc.reports.text.overview import overview
+    from profsvc.reports.text.runs.overview import overview
 
     path = folder / "demo.sqlite"
     info = store.RunInfo(project="demo", name="h200")

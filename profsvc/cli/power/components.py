@@ -26,7 +26,7 @@ def components(
 
       profsvc components --device h200 --kernels -o csv
     """
-    from profsvc.reports.text.power_components import components as in_words
+    from profsvc.reports.text.power.components import components as in_words
     from profsvc.views.power import components as power_components
 
     if service := open_service(context):

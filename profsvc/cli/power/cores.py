@@ -40,7 +40,7 @@ def cores(
 
       profsvc cores four_cores
     """
-    from profsvc.reports.text.heat import cores as cores_text
+    from profsvc.reports.text.power import cores as cores_text
     from profsvc.views.power import cores as of_cores
 
     form = picture_format("--plot", plot)

@@ -77,7 +77,7 @@ def _known(asked: Asked) -> None:
 
 def show(context: Context, run: str, asked: Asked, output: str) -> None:
     """Write the map to its file, or try the turned spacer; print the rows in the form asked for."""
-    from profsvc.reports.text.heat import heat_map as heat_map_text
+    from profsvc.reports.text.power import heat_map as heat_map_text
     from profsvc.views.power.heat_map import ROWS
 
     if asked.file is None:

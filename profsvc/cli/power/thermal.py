@@ -45,7 +45,7 @@ def thermal(
 
       profsvc thermal board --load 500,80,500 --for 60,30,60 --plot plan.svg
     """
-    from profsvc.reports.text.heat import thermal as thermal_text
+    from profsvc.reports.text.power import thermal as thermal_text
     from profsvc.views.power import thermal as of_heat
 
     form = picture_format("--plot", plot)

@@ -84,7 +84,7 @@ def power(
       profsvc power spacer --rotated spacer_90
     """
     from profsvc.analysis.power.analyze import Options
-    from profsvc.reports.text import power as power_text
+    from profsvc.reports.text.power import run_power as power_text
     from profsvc.views.power.run_power import WINDOWS
 
     form = picture_format("--plot", plot, "html")

@@ -49,7 +49,7 @@ def accuracy(
       profsvc report accuracy --source ncu -o csv
     """
     from profsvc.reports.plots import models as model_plots
-    from profsvc.reports.text import accuracy as accuracy_text
+    from profsvc.reports.text.models import accuracy as accuracy_text
     from profsvc.views.models import predictions
 
     form = picture_format("--plot", plot)

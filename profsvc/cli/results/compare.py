@@ -64,8 +64,8 @@ def compare(
 
       profsvc compare main branch --power --fail-on power=3% -o csv
     """
-    from profsvc.reports.text.comparison import comparison, power_alone
-    from profsvc.reports.text.summary import summary as verdict
+    from profsvc.reports.text.comparison.summary import summary as verdict
+    from profsvc.reports.text.comparison.two_runs import comparison, power_alone
     from profsvc.views.comparison import two_runs as side_by_side
     from profsvc.views.power.comparison import POWER
 

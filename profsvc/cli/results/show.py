@@ -139,10 +139,10 @@ def show(
         if given:
             raise UsageError(f"{name} needs --source; add it")
     from profsvc import store, views
-    from profsvc.reports.text import launches as launch_text
-    from profsvc.reports.text import runs as run_text
-    from profsvc.reports.text import wall_time as wall_time_text
-    from profsvc.reports.text.overview import overview
+    from profsvc.reports.text.launches import details as launch_text
+    from profsvc.reports.text.runs import run as run_text
+    from profsvc.reports.text.runs import wall_time as wall_time_text
+    from profsvc.reports.text.runs.overview import overview
     from profsvc.views.traces import wall_time as wall_times
 
     forms = {"--published": published, "--conditional": conditional}
@@ -184,7 +184,7 @@ def _show_source(context: Context, run: str, kernel: str, limit: int | None, fol
     """Print the source of a launch."""
     from profsvc import store
     from profsvc.cli.results.source_files import add_source_texts
-    from profsvc.reports.text import source_lines as source_text
+    from profsvc.reports.text.launches import source_lines as source_text
     from profsvc.views.launches import source_lines as view_of
 
     if service := open_service(context):
@@ -208,7 +208,7 @@ def _show_source_changes(
     context: Context, launches: "Iterable[tuple[str, str]]", every: bool, folder: Path | None, output: str
 ) -> None:
     """Print what each source line takes in the earlier and in the later of two launches, each of a run and a kernel."""
-    from profsvc.reports.text import source_changes as changes_text
+    from profsvc.reports.text.comparison import source_lines as changes_text
     from profsvc.views.comparison.source_lines import COLUMNS, source_changes
 
     (old, old_ns), (new, new_ns) = (_source_with_duration(context, *one) for one in launches)

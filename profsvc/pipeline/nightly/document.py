@@ -21,7 +21,7 @@ from profsvc.reports.nightly.differences import cause_line, difference_lines, po
 from profsvc.reports.nightly.events import event_text, kernel_change_text
 from profsvc.reports.nightly.open_findings import open_groups
 from profsvc.reports.rows import plain, visible
-from profsvc.reports.text.comparison import changed_parts
+from profsvc.reports.text.comparison.two_runs import changed_parts
 
 Row = dict[str, Any]
 MAX_PLOTTED_FINDINGS = 6

@@ -28,7 +28,7 @@ from profsvc.reports.plots.power import (
     thinned,
 )
 from profsvc.reports.rows import plain
-from profsvc.reports.text import power as power_text
+from profsvc.reports.text.power import run_power as power_text
 from profsvc.views.power.run_power import power
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The page of a run's power: what is unknown says why, what is many is cut and says so."""
 
-from profsvc.reports.text.power import power
+from profsvc.reports.text.power.run_power import power
 
 SENSOR = {"sensor_id": 7, "sensor": "p", "gpu_index": None, "device": None}
 MODEL = SENSOR | {

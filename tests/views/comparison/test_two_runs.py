@@ -6,7 +6,7 @@ import pytest
 
 from profsvc import pipeline, store, views
 from profsvc.errors import UsageError
-from profsvc.reports.text import comparison
+from profsvc.reports.text.comparison import two_runs as comparison
 from profsvc.views.comparison import two_runs as side_by_side
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from profsvc import specs, views
 from profsvc.errors import NotFoundError
-from profsvc.reports.text import launches as launch_text
-from profsvc.reports.text.runs import SUMMARY
+from profsvc.reports.text.launches import details as launch_text
+from profsvc.reports.text.runs.run import SUMMARY
 from profsvc.views.catalog import titles_and_hints
 from profsvc.views.explain.names import canonical
 from profsvc.views.explain.numbers import explain

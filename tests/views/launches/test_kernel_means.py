@@ -7,8 +7,8 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store, views
 from profsvc.errors import NotFoundError
-from profsvc.reports.text import launches as launch_text
-from profsvc.reports.text import runs as run_text
+from profsvc.reports.text.launches import details as launch_text
+from profsvc.reports.text.runs import run as run_text
 from profsvc.views.explain.numbers import explain
 from tests.store.queries.kernels.test_means import METRICS, TRACE, stored
 

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.errors import NotFoundError
-from profsvc.reports.text.source_lines import INLINED
-from profsvc.reports.text.source_lines import source_lines as as_text
+from profsvc.reports.text.launches.source_lines import INLINED
+from profsvc.reports.text.launches.source_lines import source_lines as as_text
 from profsvc.views.launches.source_lines import source_lines
 from tests.conftest import ROOT
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches, sass

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from profsvc import specs, store, views
 from profsvc.analysis.models.inputs import formula_arguments
 from profsvc.formulas.mwp_cwp import exec_cycles
-from profsvc.reports.text import launches as launch_text
-from profsvc.reports.text.launch_models import of_models
+from profsvc.reports.text.launches import details as launch_text
+from profsvc.reports.text.models.launch_models import of_models
 from profsvc.views.explain.numbers import explain
 from profsvc.views.models.launch_models import inputs_of, side_by_side
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from profsvc import store, views
-from profsvc.reports.text.launch_models import of_models
+from profsvc.reports.text.models.launch_models import of_models
 from profsvc.views.models.launch_models import side_by_side
 from profsvc.views.models.past_errors import MIN_PAIRS, Pair, Record, kind_of, pairs_of, records
 

@@ -10,8 +10,8 @@ from profsvc import pipeline, store
 from profsvc.analysis.changes.changed_kernels import ChangeVerdict
 from profsvc.errors import NotFoundError
 from profsvc.reports.plots import models as model_plots
-from profsvc.reports.text import accuracy as accuracy_text
-from profsvc.reports.text import comparison
+from profsvc.reports.text.comparison import two_runs as comparison
+from profsvc.reports.text.models import accuracy as accuracy_text
 from profsvc.store.connection.transactions import writing
 from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.views.models import predictions

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.reports.text.comparison import comparison, power_alone
+from profsvc.reports.text.comparison.two_runs import comparison, power_alone
 from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.views.power.comparison import POWER, compared, windows_of
 from tests.views import power_logs

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.reports.text.power import power as in_words
+from profsvc.reports.text.power.run_power import power as in_words
 from profsvc.views.power.run_power import power
 from tests.uploads import ingest_all
 

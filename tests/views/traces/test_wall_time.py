@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from profsvc import store
-from profsvc.reports.text import wall_time as text
+from profsvc.reports.text.runs import wall_time as text
 from profsvc.views.traces.wall_time import wall_time
 from tests.uploads import ingest_all
 

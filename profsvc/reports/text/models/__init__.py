@@ -1,1 +1,1 @@
-"""Models of a launch as text for a terminal: predictions and anti-parallel patterns."""
+"""Models as text for a terminal: results, predictions, their accuracy, and anti-parallel patterns."""

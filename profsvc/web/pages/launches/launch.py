@@ -12,9 +12,9 @@ from profsvc.analysis.power.components import MODEL as COMPONENTS
 from profsvc.errors import NotFoundError
 from profsvc.reports.ratios import factor
 from profsvc.reports.rows import cell
-from profsvc.reports.text.launch_models import agreement
+from profsvc.reports.text.launches.source_lines import file_names, summary
 from profsvc.reports.text.models.antipatterns import ratio as measured_ratio
-from profsvc.reports.text.source_lines import file_names, summary
+from profsvc.reports.text.models.launch_models import agreement
 from profsvc.views.launches import breakdown as parts
 from profsvc.views.launches import source_lines as source_view
 from profsvc.views.models import antipatterns

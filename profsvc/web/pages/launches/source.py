@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import NotFoundError
-from profsvc.reports.text.source_lines import counts_twice, file_names, summary
+from profsvc.reports.text.launches.source_lines import counts_twice, file_names, summary
 from profsvc.views.launches import source_lines as source_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page

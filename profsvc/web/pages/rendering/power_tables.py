@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from profsvc.errors import NotFoundError
-from profsvc.reports.text.model_values import interval
-from profsvc.reports.text.power_components import best_sms_words
+from profsvc.reports.text.models.values import interval
+from profsvc.reports.text.power.components import best_sms_words
 from profsvc.views.power import sm_counts
 from profsvc.web.pages.rendering.tables import Column
 

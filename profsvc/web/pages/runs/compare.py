@@ -11,8 +11,14 @@ from starlette.responses import Response
 from profsvc import specs, store, views
 from profsvc.analysis.changes.outcomes import FASTER, NO_CHANGE, REGRESSION
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.reports.text.comparison import CHANGED, achieved, large_parts, overall_change, reasons_not_corrected
-from profsvc.reports.text.model_values import interval
+from profsvc.reports.text.comparison.two_runs import (
+    CHANGED,
+    achieved,
+    large_parts,
+    overall_change,
+    reasons_not_corrected,
+)
+from profsvc.reports.text.models.values import interval
 from profsvc.views.comparison import several_runs as several
 from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.web.http.request_args import RequestArgs

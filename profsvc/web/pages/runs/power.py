@@ -13,8 +13,8 @@ from profsvc.analysis.power.analyze import Options
 from profsvc.analysis.power.components import MODEL as COMPONENTS
 from profsvc.errors import InputError, NotFoundError, UsageError
 from profsvc.reports.plots import heat_map as of_map
-from profsvc.reports.text.model_values import interval
-from profsvc.reports.text.power import alike, own_flags
+from profsvc.reports.text.models.values import interval
+from profsvc.reports.text.power.run_power import alike, own_flags
 from profsvc.views.power import components, heat_map, thermal
 from profsvc.views.power import plots as power_plots
 from profsvc.views.power import run_power as of_power

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from profsvc.reports.text.wall_time import collective_waits, device_name
+from profsvc.reports.text.runs.wall_time import collective_waits, device_name
 from profsvc.web.pages.rendering.tables import Column, Row, row_reference
 
 MAX_DEVICES = 8

@@ -7,9 +7,9 @@ from sqlalchemy import text
 
 from profsvc import store, views
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.reports.text import comparison
-from profsvc.reports.text import runs as text_of
 from profsvc.reports.text.cells import NOT_ALL
+from profsvc.reports.text.comparison import two_runs as comparison
+from profsvc.reports.text.runs import run as text_of
 from profsvc.store.connection.transactions import writing
 from profsvc.views.comparison import two_runs as compare
 from tests.conftest import ROOT

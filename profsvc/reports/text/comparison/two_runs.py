@@ -8,7 +8,7 @@ from profsvc.errors import counted, first_of
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text.cells import NOT_ALL, bounded, middle, several
-from profsvc.reports.text.model_values import interval
+from profsvc.reports.text.models.values import interval
 
 HEADS = {
     "kernel": "kernel", "before": "before us", "after": "after us", "speedup": "speedup", "predicted": "predicted",

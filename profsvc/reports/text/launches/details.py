@@ -7,7 +7,7 @@ from profsvc import specs
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell
 from profsvc.reports.text.cells import BAR_WIDTH, bar, bounded, page_of
-from profsvc.reports.text.launch_models import of_models
+from profsvc.reports.text.models.launch_models import of_models
 
 Row = Mapping[str, Any]
 TITLE_WIDTH = 1 + max(len(one["title"]) for one in specs.criteria()["criterion"])

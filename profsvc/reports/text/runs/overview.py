@@ -12,8 +12,8 @@ from profsvc.analysis.causes.sentence import sentence
 from profsvc.errors import counted
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.rows import visible
-from profsvc.reports.text import wall_time
 from profsvc.reports.text.cells import bounded, middle
+from profsvc.reports.text.runs import wall_time
 
 Row = Mapping[str, Any]
 MAX_SAVINGS = 5

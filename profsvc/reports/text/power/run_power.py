@@ -9,8 +9,8 @@ from profsvc.errors import counted
 from profsvc.reports.html_style import STYLE
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text.cells import middle, several
-from profsvc.reports.text.heat.heat_map import HEAT, lines_of
-from profsvc.reports.text.model_values import MAX_SHOWN, interval, models
+from profsvc.reports.text.models.values import MAX_SHOWN, interval, models
+from profsvc.reports.text.power.heat_map import HEAT, lines_of
 
 Row = Mapping[str, Any]
 HEADS = ("window", "s", "W", "W settled", "\u00b0C", "W corrected", "J", "J corrected", "warnings")

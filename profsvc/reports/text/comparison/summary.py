@@ -6,7 +6,7 @@ from typing import Any
 from profsvc.analysis.changes.outcomes import FASTER, REGRESSION
 from profsvc.errors import counted
 from profsvc.reports.rows import render, visible
-from profsvc.reports.text.comparison import changed_parts, overall_change
+from profsvc.reports.text.comparison.two_runs import changed_parts, overall_change
 
 MAX_KERNELS = 10
 HEADS = ("kernel", "before (us)", "after (us)", "change of time")

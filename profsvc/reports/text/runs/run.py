@@ -8,7 +8,7 @@ from profsvc.errors import counted
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.rows import cell
 from profsvc.reports.text.cells import NOT_ALL, bounded, fitted_table, middle, page_of, sign_of
-from profsvc.reports.text.memory_traces import traces
+from profsvc.reports.text.runs.memory_traces import traces
 
 Row = Mapping[str, Any]
 SUMMARY = {

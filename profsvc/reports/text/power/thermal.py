@@ -7,7 +7,7 @@ import numpy as np
 
 from profsvc.reports.rows import cell, render, visible
 from profsvc.reports.text.cells import middle
-from profsvc.reports.text.model_values import figure
+from profsvc.reports.text.models.values import figure
 
 CHECKS = {
     "window": "load", "power_w": "W", "duration_s": "s", "highest_temperature_c": "\u00b0C measured",

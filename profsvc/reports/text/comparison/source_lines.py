@@ -5,8 +5,8 @@ from typing import Any
 
 from profsvc.reports.rows import visible
 from profsvc.reports.text.cells import fitted_table, page_of
-from profsvc.reports.text.source_lines import file_names
-from profsvc.reports.text.wall_time import duration
+from profsvc.reports.text.launches.source_lines import file_names
+from profsvc.reports.text.runs.wall_time import duration
 
 Row = Mapping[str, Any]
 COLUMNS = ("before", "after", "change", "stall", "where", "source")

@@ -5,7 +5,7 @@ from typing import Any
 
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text.cells import middle
-from profsvc.reports.text.model_values import Row, figure, interval
+from profsvc.reports.text.models.values import Row, figure, interval
 
 EACH = "thermocouple"
 HEAT = (EACH, "heat_map", "rotation_test", "repeatability_test")

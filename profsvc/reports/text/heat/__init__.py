@@ -1,1 +1,0 @@
-"""Temperature of a board and of its die as text."""

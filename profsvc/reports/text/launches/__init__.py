@@ -1,0 +1,1 @@
+"""Launches as text: their details, and their source."""

@@ -1,0 +1,1 @@
+"""Runs as text: the first screen, launches, wall time and memory traces."""
