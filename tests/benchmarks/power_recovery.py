@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from profsvc.formulas.sensors.resampling import interpolate_at
-from profsvc.formulas.thermal.clock_offset import INTERVAL_STANDARD_ERRORS, Offset, estimate_offset
-from profsvc.formulas.thermal.coefficient_fit import fit_coefficient
-from profsvc.formulas.thermal.rc_fit_under_load import LoadFit, fit_load
-from profsvc.formulas.thermal.rc_fits import is_known_within
-from profsvc.formulas.thermal.temperature_coefficient import Coefficient
+from profsvc.formulas.thermal.clock_offset.two_logs import INTERVAL_STANDARD_ERRORS, Offset, estimate_offset
+from profsvc.formulas.thermal.coefficient.coefficient_fit import fit_coefficient
+from profsvc.formulas.thermal.coefficient.temperature_coefficient import Coefficient
+from profsvc.formulas.thermal.time_constants.rc_fit_under_load import LoadFit, fit_load
+from profsvc.formulas.thermal.time_constants.rc_fits import is_known_within
 from tests.command_line import parser_of
 from tests.formulas.thermal import synthetic_logs
 from tests.formulas.thermal.recovery_bound import Least, least_errors, right_at_best

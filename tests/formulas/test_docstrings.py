@@ -27,13 +27,13 @@ STEPS = {  # modules with parts of formulas, which are documented where the form
     "profsvc.formulas.power.sm_laws",
     "profsvc.formulas.sensors.logs",
     "profsvc.formulas.sensors.power_steps",
-    "profsvc.formulas.thermal.autocorrelated_fit",
-    "profsvc.formulas.thermal.constant_load_segments",
-    "profsvc.formulas.thermal.joint_offset_fit",
-    "profsvc.formulas.thermal.offset_search",
-    "profsvc.formulas.thermal.quantization",
-    "profsvc.formulas.thermal.relaxation",
+    "profsvc.formulas.thermal.clock_offset.joint_offset_fit",
+    "profsvc.formulas.thermal.clock_offset.offset_search",
+    "profsvc.formulas.thermal.noise.autocorrelated_fit",
+    "profsvc.formulas.thermal.noise.constant_load_segments",
+    "profsvc.formulas.thermal.noise.quantization",
     "profsvc.formulas.thermal.step_response",
+    "profsvc.formulas.thermal.time_constants.relaxation",
 }
 
 
@@ -48,7 +48,11 @@ def public_functions() -> dict[str, Callable[..., Any]]:
 
 
 FUNCTIONS = public_functions()
-PACKAGES = [info.name for info in pkgutil.iter_modules(profsvc.formulas.__path__)]
+PACKAGES = [
+    info.name.removeprefix("profsvc.formulas.")
+    for info in pkgutil.walk_packages(profsvc.formulas.__path__, "profsvc.formulas.")
+    if info.ispkg
+]
 
 
 def test_the_walk_finds_nested_modules() -> None:

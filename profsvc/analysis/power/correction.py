@@ -19,8 +19,8 @@ from profsvc.analysis.power.windows import IDLE, RUN
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.sensors.energy_windows import WindowEnergy
 from profsvc.formulas.sensors.resampling import interpolate_at
-from profsvc.formulas.thermal.temperature_coefficient import UNKNOWN_SIGN, Coefficient
-from profsvc.formulas.thermal.temperature_correction import correct_to_reference, corrected_mean
+from profsvc.formulas.thermal.coefficient.temperature_coefficient import UNKNOWN_SIGN, Coefficient
+from profsvc.formulas.thermal.coefficient.temperature_correction import correct_to_reference, corrected_mean
 
 # A share of the power that no sensor of a board is right within: what moves less needs no sign.
 NEGLIGIBLE_POWER_SHARE = 0.005

@@ -21,7 +21,7 @@ from profsvc.analysis.power.logs import (
 from profsvc.errors import counted
 from profsvc.formulas.sensors.averaging import averaging_window
 from profsvc.formulas.sensors.log_quality import clean, gaps, stuck, update_period
-from profsvc.formulas.thermal.clock_offset import MAX_HALF_INTERVAL_S, Offset, estimate_offset
+from profsvc.formulas.thermal.clock_offset.two_logs import MAX_HALF_INTERVAL_S, Offset, estimate_offset
 
 # NVIDIA documents a mean of one second for these since Ampere; what the log itself shows comes first.
 AVERAGING_NAME = re.compile(r"power\.draw(\.average)?$|^power_mw$|^pwr$")

@@ -21,9 +21,13 @@ from profsvc.analysis.power.workloads import repeats_slope, window_workloads
 from profsvc.errors import NotFoundError, counted
 from profsvc.formulas.numerics.distributions import NORMAL_975
 from profsvc.formulas.sensors.resampling import interpolate_at
-from profsvc.formulas.thermal.coefficient_fit import fit_coefficient
-from profsvc.formulas.thermal.repeated_loads import Pooled, pool
-from profsvc.formulas.thermal.temperature_coefficient import Coefficient, coefficient_refusal, with_systematic_error
+from profsvc.formulas.thermal.coefficient.coefficient_fit import fit_coefficient
+from profsvc.formulas.thermal.coefficient.repeated_loads import Pooled, pool
+from profsvc.formulas.thermal.coefficient.temperature_coefficient import (
+    Coefficient,
+    coefficient_refusal,
+    with_systematic_error,
+)
 
 Rows = list[dict[str, Any]]
 # A share of a window in which the clock was held down, from which it is no constant load.

@@ -13,9 +13,15 @@ from profsvc.analysis.power.window_sums import window_seconds
 from profsvc.analysis.power.windows import IDLE, LEVELS, RUN
 from profsvc.formulas.numerics.distributions import NORMAL_975
 from profsvc.formulas.sensors.idle_power import fit_idle, idle_windows
-from profsvc.formulas.thermal.left_out_windows import left_out_errors
-from profsvc.formulas.thermal.rc_fit_under_load import LoadFit, fit_load
-from profsvc.formulas.thermal.rc_fits import MAX_KNOWN_ERROR, at_rest, fit_decay, fit_rise, is_known_within
+from profsvc.formulas.thermal.time_constants.left_out_windows import left_out_errors
+from profsvc.formulas.thermal.time_constants.rc_fit_under_load import LoadFit, fit_load
+from profsvc.formulas.thermal.time_constants.rc_fits import (
+    MAX_KNOWN_ERROR,
+    at_rest,
+    fit_decay,
+    fit_rise,
+    is_known_within,
+)
 
 THERMAL = "thermal"
 LEFT_OUT, END_SLOPE = "left_out_error_c", "end_slope_c_per_min"

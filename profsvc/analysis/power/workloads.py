@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.power.windows import IDLE, KERNEL, LOAD
-from profsvc.formulas.thermal.repeated_loads import repeat_slope
+from profsvc.formulas.thermal.coefficient.repeated_loads import repeat_slope
 
 # Windows whose launches take times so close are taken to do the same work.
 SAME_PACE = 0.02

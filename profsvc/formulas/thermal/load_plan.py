@@ -86,7 +86,7 @@ def error_reach_c(error_c: ArrayLike, extrapolation: ArrayLike = 1.0) -> Array:
 
     .. math:: \pm\, t_{0.975,\,n}\, \sqrt{\tfrac1n \textstyle\sum e^2}\,\sqrt{1 + \tfrac1n}\; x
 
-    Source: this project's; the errors are those of `profsvc.formulas.thermal.left_out_windows`.
+    Source: this project's; the errors are those of `profsvc.formulas.thermal.time_constants.left_out_windows`.
 
     Args:
         error_c: Predicted minus measured temperature of each load, flat [degC].

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from profsvc.errors import NotFoundError, first_of
-from profsvc.formulas.thermal.temperature_correction import MAX_EXTRAPOLATION
+from profsvc.formulas.thermal.coefficient.temperature_correction import MAX_EXTRAPOLATION
 from profsvc.views.power.run_power import Row
 from profsvc.views.power.run_power import power as power_of_run
 

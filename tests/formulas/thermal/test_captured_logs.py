@@ -15,9 +15,9 @@ from profsvc.formulas.sensors.energy_windows import counter_energy, counter_rati
 from profsvc.formulas.sensors.idle_power import fit_idle, idle_windows
 from profsvc.formulas.sensors.log_quality import stuck, update_period
 from profsvc.formulas.sensors.plateaus import change_points
-from profsvc.formulas.thermal.clock_offset import estimate_offset
-from profsvc.formulas.thermal.rc_fit_under_load import fit_load
-from profsvc.formulas.thermal.rc_fits import fit_decay, fit_rise
+from profsvc.formulas.thermal.clock_offset.two_logs import estimate_offset
+from profsvc.formulas.thermal.time_constants.rc_fit_under_load import fit_load
+from profsvc.formulas.thermal.time_constants.rc_fits import fit_decay, fit_rise
 
 SHARED = Path(__file__).parents[4] / "shared"
 CAPTURES, CORPUS = SHARED / "captures" / "h200", SHARED / "corpus"

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from profsvc.formulas.thermal.left_out_windows import left_out_errors
 from profsvc.formulas.thermal.load_plan import (
     POINTS,
     RcNetwork,
@@ -13,6 +12,7 @@ from profsvc.formulas.thermal.load_plan import (
     time_to_limit_s,
 )
 from profsvc.formulas.thermal.rc_model import max_rise, temperature, temperature_scan
+from profsvc.formulas.thermal.time_constants.left_out_windows import left_out_errors
 
 IDLE_C, RISE_S, DECAY_S, SIGMA = 57.0, 35.0, 60.0, 10 / 22
 

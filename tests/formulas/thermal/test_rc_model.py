@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.thermal import rc_model
-from profsvc.formulas.thermal.rc_fit_under_load import fit_load
-from profsvc.formulas.thermal.rc_fits import at_rest, fit_decay, fit_max_rise, fit_rise, is_known_within
+from profsvc.formulas.thermal.time_constants.rc_fit_under_load import fit_load
+from profsvc.formulas.thermal.time_constants.rc_fits import at_rest, fit_decay, fit_max_rise, fit_rise, is_known_within
 from tests.formulas.thermal import synthetic_logs
 
 degrees, seconds = st.floats(-50, 150), st.floats(0.1, 1e4)

@@ -15,7 +15,7 @@ from profsvc.analysis.models.inputs import model_inputs
 from profsvc.formulas.performance.latency import exposed, issue_cycles, warps_for_hiding, warps_for_pipeline
 from profsvc.formulas.power.active_sms import fit_active_sms, predict_active_sms
 from profsvc.formulas.sensors.idle_power import fit_idle
-from profsvc.formulas.thermal.clock_offset import estimate_offset
+from profsvc.formulas.thermal.clock_offset.two_logs import estimate_offset
 from profsvc.views.calculators.answers import calculate
 from profsvc.views.calculators.catalog import CALCULATORS
 from profsvc.views.calculators.power.sm_count import MEMORY_LOAD

@@ -42,7 +42,7 @@ def leakage(values: Values) -> Answer:
 def reference_power(values: Values) -> Answer:
     """Return a power at another temperature, with the interval of the coefficient."""
     from profsvc.formulas.power.leakage import delta_temperature, power_at_temperature
-    from profsvc.formulas.thermal.temperature_coefficient import given_coefficient
+    from profsvc.formulas.thermal.coefficient.temperature_coefficient import given_coefficient
 
     T, reference = values["temperature"], values["reference"]
     span = values["lowest"], values["highest"]
@@ -115,8 +115,8 @@ CALCULATORS = (
         answer=reference_power,
         examples=(Example("A GTX280 with 10 W per 22 degC: 10 W less on the cold board than at 79 degC.",
                           {"power": "210", "temperature": "79", "reference": "57", "error": "0.05"}),),
-        functions=("thermal.temperature_coefficient.given_coefficient", "power.leakage.power_at_temperature",
-                   "power.leakage.delta_temperature"),
+        functions=("thermal.coefficient.temperature_coefficient.given_coefficient",
+                   "power.leakage.power_at_temperature", "power.leakage.delta_temperature"),
         accuracy="a stream on an H200, 43 to 48 degC, coefficient of 40 nights, the 40 others: 7.2 W off, worst 26 W, "
         "of 490 W; without correction 6.7 and 28 W, so over 5 degC it gains nothing",
     ),

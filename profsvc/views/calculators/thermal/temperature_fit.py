@@ -18,8 +18,8 @@ def fit(values: Values) -> Answer:
     """Return the parameters with their intervals, and the error of each benchmark left out of the fit."""
     import numpy as np
 
-    from profsvc.formulas.thermal.rc_fits import fit_max_rise
     from profsvc.formulas.thermal.rc_model import max_rise
+    from profsvc.formulas.thermal.time_constants.rc_fits import fit_max_rise
 
     rows = values["table"]
     rise, power, intensity = (np.array([row[name] for row in rows]) for name in ("rise", "power", "intensity"))
@@ -83,7 +83,7 @@ CALCULATORS = (
         answer=fit,
         examples=(Example("Made-up benchmarks near the law of table 9, which the source prints without its data.",
                           {"table": MADE_UP}),),
-        functions=("thermal.rc_fits.fit_max_rise", "thermal.rc_model.max_rise"),
+        functions=("thermal.time_constants.rc_fits.fit_max_rise", "thermal.rc_model.max_rise"),
         accuracy="no error on measurements is on record; needed: settled temperatures of several loads with counts of "
         "their memory instructions",
         has_figure=True,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.thermal.clock_offset import Offset, estimate_offset
+from profsvc.formulas.thermal.clock_offset.two_logs import Offset, estimate_offset
 from tests.formulas.thermal import synthetic_logs
 
 STEP_S = 0.1

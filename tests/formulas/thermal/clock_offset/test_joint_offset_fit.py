@@ -5,7 +5,9 @@ import pytest
 
 from profsvc.formulas.sensors import logs as _logs
 from profsvc.formulas.sensors.power_steps import power_steps
-from profsvc.formulas.thermal import joint_offset_fit, quantization, step_response
+from profsvc.formulas.thermal import step_response
+from profsvc.formulas.thermal.clock_offset import joint_offset_fit
+from profsvc.formulas.thermal.noise import quantization
 from profsvc.formulas.thermal.rc_model import temperature_scan
 
 

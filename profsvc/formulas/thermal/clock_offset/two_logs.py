@@ -8,7 +8,9 @@ from numpy.typing import ArrayLike
 from profsvc.formulas.numerics.arrays import Array, Mask, mask
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.sensors import logs as _logs
-from profsvc.formulas.thermal import joint_offset_fit, offset_search, quantization, step_response
+from profsvc.formulas.thermal import step_response
+from profsvc.formulas.thermal.clock_offset import joint_offset_fit, offset_search
+from profsvc.formulas.thermal.noise import quantization
 
 SEARCH_S = 60.0
 MAX_HALF_INTERVAL_S = 0.2  # of the 95 % interval of an offset that is accepted
@@ -100,7 +102,7 @@ def estimate_offset(
 
     Source: [Hong2012] Eq 49 to 52 and chapter III for the step as a common mark; the elimination of the linear part:
     [GolubPereyra1973]; the error: [NeweyWest1987], [Andrews1991], [Buckland1997]; parts, any load and the likelihood of
-    rounded readings (`profsvc.formulas.thermal.quantization`): this project.
+    rounded readings (`profsvc.formulas.thermal.noise.quantization`): this project.
 
     Args:
         power_time_s: Stamps of the power log, flat [s].

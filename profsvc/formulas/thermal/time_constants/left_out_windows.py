@@ -27,7 +27,7 @@ def left_out_errors(
     The time constants are those of the whole log; T_0, the resistances and the state at the begin are fitted to what
     lies outside of the window.
 
-    Source: this project's; the model is that of `profsvc.formulas.thermal.rc_fit_under_load`.
+    Source: this project's; the model is that of `profsvc.formulas.thermal.time_constants.rc_fit_under_load`.
 
     Args:
         power_time_s: Stamps of the power, flat, ascending [s].

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 from profsvc.formulas.numerics.arrays import Array, Bools, Mask, flat_floats, floats, is_implausible, mask
 from profsvc.formulas.numerics.distributions import student_quantile
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.thermal import constant_load_segments, relaxation
-from profsvc.formulas.thermal.relaxation import BlockMeans, Estimate
+from profsvc.formulas.thermal.noise import constant_load_segments
+from profsvc.formulas.thermal.time_constants import relaxation
+from profsvc.formulas.thermal.time_constants.relaxation import BlockMeans, Estimate
 
 MAX_SATURATED_SLOPE_C_PER_MIN = 0.2
 SATURATION_WINDOW_S = 30.0
@@ -67,11 +68,11 @@ def fit_rise(time_s: ArrayLike, temperature_c: ArrayLike) -> RcFit:
     .. math:: T(t) = T_\infty + (T_0 - T_\infty)\,e^{-t/RC}
 
     A board has more constants than this one: to it are added, up to four, what the likelihood wants; each interval
-    knows rounding and wander (`profsvc.formulas.thermal.autocorrelated_fit`).
+    knows rounding and wander (`profsvc.formulas.thermal.noise.autocorrelated_fit`).
 
     Source: [Hong2012] Eq 49 with the start left free. Leakage feeds back, so that under a constant load the constant
-    is RC / (1 - mu sigma): a few percent above that of `profsvc.formulas.thermal.rc_fit_under_load.fit_load`, which
-    knows the power.
+    is RC / (1 - mu sigma): a few percent above that of
+    `profsvc.formulas.thermal.time_constants.rc_fit_under_load.fit_load`, which knows the power.
 
     Args:
         time_s: Stamps within one load, flat [s].
@@ -128,7 +129,7 @@ def is_known_within(value_s: ArrayLike, low_s: ArrayLike, high_s: ArrayLike, sha
     Source: this project.
 
     Args:
-        value_s: Constants, of `fit_rise`, `fit_decay` or `profsvc.formulas.thermal.rc_fit_under_load.fit_load` [s].
+        value_s: Constants, of `fit_rise`, `fit_decay` or `rc_fit_under_load.fit_load` [s].
         low_s: Lower ends of their intervals [s].
         high_s: Upper ends [s].
         share: How far the ends may lie from the constant, of it.

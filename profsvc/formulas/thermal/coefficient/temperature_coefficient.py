@@ -53,7 +53,7 @@ def given_coefficient(
     coefficient_w_per_c: float, standard_error_w_per_c: float, temperature_low_c: float, temperature_high_c: float
 ) -> Coefficient:
     """A coefficient known from elsewhere, in the form
-    `profsvc.formulas.thermal.temperature_correction.correct_to_reference` takes.
+    `profsvc.formulas.thermal.coefficient.temperature_correction.correct_to_reference` takes.
 
     Source: no paper; a figure measured before, on this board at this clock.
 

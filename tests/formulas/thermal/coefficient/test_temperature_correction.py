@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.thermal.temperature_coefficient import NO_COEFFICIENT, Coefficient, given_coefficient
-from profsvc.formulas.thermal.temperature_correction import correct_to_reference, corrected_mean
+from profsvc.formulas.thermal.coefficient.temperature_coefficient import NO_COEFFICIENT, Coefficient, given_coefficient
+from profsvc.formulas.thermal.coefficient.temperature_correction import correct_to_reference, corrected_mean
 from tests.benchmarks.power_recovery import coefficient_of, joined
 from tests.formulas.thermal import synthetic_logs
 

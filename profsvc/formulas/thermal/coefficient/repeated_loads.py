@@ -54,9 +54,9 @@ def repeat_slope(
     .. math:: P_{jk} = a_j + \sigma\,T_{jk} + u_{jk}, \qquad
               \mathrm{se}^2 = \frac{\max(s^2,\ \overline{\mathrm{var}(P)})}{\sum (T_{jk} - \bar T_j)^2}
 
-    for repeat k of load j: one intercept per load, where `profsvc.formulas.thermal.coefficient_fit` has one a
-    stretch of time. The scatter s of the repeats has as many degrees of freedom as there are repeats less loads less
-    one; Student's t makes the interval of it.
+    for repeat k of load j: one intercept per load, where `profsvc.formulas.thermal.coefficient.coefficient_fit` has one
+    per stretch of time. The scatter s of the repeats has as many degrees of freedom as there are repeats less loads
+    less one; Student's t makes the interval of it.
 
     Source: [Hong2012] Eq 56 for the law; analysis of covariance, no paper for the rule of what is telling.
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from profsvc.formulas.thermal import autocorrelated_fit, relaxation
-from profsvc.formulas.thermal.rc_fit_under_load import LoadFit, fit_load
-from profsvc.formulas.thermal.rc_fits import fit_decay, fit_rise
+from profsvc.formulas.thermal.noise import autocorrelated_fit
 from profsvc.formulas.thermal.rc_model import temperature_scan
+from profsvc.formulas.thermal.time_constants import relaxation
+from profsvc.formulas.thermal.time_constants.rc_fit_under_load import LoadFit, fit_load
+from profsvc.formulas.thermal.time_constants.rc_fits import fit_decay, fit_rise
 
 POLL_S = 0.1
 LEVELS_W = ((80, 25), (520, 150), (80, 130), (230, 40), (470, 60), (80, 60))

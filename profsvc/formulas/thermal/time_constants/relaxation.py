@@ -1,8 +1,8 @@
 """Time constants of a temperature that relaxes, with their intervals, under autocorrelated noise.
 
 A model is linear in all but the logarithms of its constants. Least squares find them, Gauss and Newton move them on to
-where the noise models (`profsvc.formulas.thermal.autocorrelated_fit`) put them, and value and interval are quantiles of
-one mixture.
+where the noise models (`profsvc.formulas.thermal.noise.autocorrelated_fit`) put them, and value and interval are
+quantiles of one mixture.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profsvc.formulas.numerics.arrays import Array
-from profsvc.formulas.thermal import autocorrelated_fit
+from profsvc.formulas.thermal.noise import autocorrelated_fit
 
 Codes = NDArray[np.intp]
 # What each constant changes the temperature by, of parameters and linear part.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.thermal.repeated_loads import pool, repeat_slope
+from profsvc.formulas.thermal.coefficient.repeated_loads import pool, repeat_slope
 
 
 def test_the_interval_of_the_slope_holds_the_truth_as_often_as_it_says() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from profsvc.formulas.numerics.arrays import Array
-from profsvc.formulas.thermal import constant_load_segments
+from profsvc.formulas.thermal.noise import constant_load_segments
 
 OUTLIER_SHARE = 1e-3  # share of readings that say nothing
 UNROUNDED_STEP_SHARE = 1e-3  # of the range: the step of a sensor that shows none

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.thermal.coefficient_fit import fit_coefficient
+from profsvc.formulas.thermal.coefficient.coefficient_fit import fit_coefficient
 from tests.benchmarks.power_recovery import coefficient_of
 from tests.formulas.thermal import synthetic_logs
 

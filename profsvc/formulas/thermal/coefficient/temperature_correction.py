@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from profsvc.formulas.numerics.arrays import Array, Groups, Mask, flat_floats, floats, is_implausible, mask
 from profsvc.formulas.numerics.distributions import NORMAL_975
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.thermal.temperature_coefficient import Coefficient
+from profsvc.formulas.thermal.coefficient.temperature_coefficient import Coefficient
 
 MAX_EXTRAPOLATION = 1.5  # times the range of temperature over which the coefficient was fitted
 
@@ -80,7 +80,7 @@ def correct_to_reference(
 
     Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
 
-    >>> from profsvc.formulas.thermal.temperature_coefficient import given_coefficient
+    >>> from profsvc.formulas.thermal.coefficient.temperature_coefficient import given_coefficient
     >>> gtx280 = given_coefficient(10 / 22, 0.0, 57.0, 79.0)
     >>> correct_to_reference([210.0, 200.0], [78.0, 57.0], gtx280, 57.0).power_w.round(2).tolist()
     [200.45, 200.0]
@@ -128,7 +128,7 @@ def corrected_mean(corrected: Corrected, duration_s: ArrayLike, group: ArrayLike
 
     A coefficient known to 0.1 W/degC, 20 degC away: a thousand readings do not make 2 W smaller.
 
-    >>> from profsvc.formulas.thermal.temperature_coefficient import given_coefficient
+    >>> from profsvc.formulas.thermal.coefficient.temperature_coefficient import given_coefficient
     >>> known = given_coefficient(0.5, 0.1, 40.0, 60.0)
     >>> readings = correct_to_reference(np.full(1000, 300.0), 60.0, known, 40.0, power_error_w=3.0)
     >>> mean = corrected_mean(readings, 0.1)

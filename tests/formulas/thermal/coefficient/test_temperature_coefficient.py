@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from profsvc.formulas.thermal.temperature_coefficient import given_coefficient
+from profsvc.formulas.thermal.coefficient.temperature_coefficient import given_coefficient
 
 
 @pytest.mark.parametrize("wrong", [(np.nan, 0.1, 50, 70), (0.5, -0.1, 50, 70), (0.5, 0.1, 70, 70), (-0.5, 0.1, 50, 70)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from profsvc.formulas.thermal import autocorrelated_fit
+from profsvc.formulas.thermal.noise import autocorrelated_fit
 
 
 def test_intervals_under_autocorrelated_noise_hold_the_truth() -> None:

@@ -16,9 +16,12 @@ from numpy.typing import ArrayLike
 from profsvc.formulas.numerics.arrays import Array, Bools, Mask, flat_floats, mask
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.sensors import logs as _logs
-from profsvc.formulas.thermal import constant_load_segments, joint_offset_fit, quantization, relaxation, step_response
-from profsvc.formulas.thermal.rc_fits import MIN_CHANGE_C
-from profsvc.formulas.thermal.relaxation import BlockMeans, Estimate, Problem
+from profsvc.formulas.thermal import step_response
+from profsvc.formulas.thermal.clock_offset import joint_offset_fit
+from profsvc.formulas.thermal.noise import constant_load_segments, quantization
+from profsvc.formulas.thermal.time_constants import relaxation
+from profsvc.formulas.thermal.time_constants.rc_fits import MIN_CHANGE_C
+from profsvc.formulas.thermal.time_constants.relaxation import BlockMeans, Estimate, Problem
 
 DECAY_RATIO_GRID = np.array([0.7, 1.0, 1.4, 2.0])
 MIN_POWER_RANGE = 0.1  # share of the mean power; a smaller variation does not drive the temperature
@@ -70,10 +73,10 @@ def fit_load(
     r"""Time constants and thermal resistances of a board from a log of any load.
 
     The first of one to three constants that the likelihood wants. How many there are, and which are only bounds, means
-    over blocks of readings tell, under noise that wanders (`profsvc.formulas.thermal.autocorrelated_fit`). The others
-    are the likeliest for readings that the sensor has rounded (`profsvc.formulas.thermal.quantization`), with the
-    places of the steps between two readings of the power and the offset free within its error; each has its own
-    interval. `profsvc.formulas.thermal.rc_fits.is_known_within` says which are known within 5 %.
+    over blocks of readings tell, under noise that wanders (`profsvc.formulas.thermal.noise.autocorrelated_fit`). The
+    others are the likeliest for readings that the sensor rounded (`profsvc.formulas.thermal.noise.quantization`), with
+    the places of the steps between two readings of the power and the offset free within its error; each has its own
+    interval. `profsvc.formulas.thermal.time_constants.rc_fits.is_known_within` says which are known within 5 %.
 
     Source: the differential equation behind [Hong2012] Eq 49 and 50; the search and the interval are this project's.
 

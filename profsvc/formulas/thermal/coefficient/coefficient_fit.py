@@ -9,11 +9,11 @@ to get right is not the line but its errors:
   instrumental-variable estimate: the fit needs them smooth, not right). Delay has to be removed before, by the
   offset of the two logs; its error comes in as `offset_error_s`.
 * the power wanders, so that a thousand readings are not a thousand witnesses. The interval comes from noise models
-  that remember, weighed by how well they explain the rest (`profsvc.formulas.thermal.autocorrelated_fit`).
+  that remember, weighed by how well they explain the rest (`profsvc.formulas.thermal.noise.autocorrelated_fit`).
 * where a rounded temperature comes to rest, the residuals cannot show by how much it is off, nor how far it moved
   where it passed few steps; these parts are added. What is left decides: no range of temperature is too small as such.
 * power that changes because the work does looks the same. An interval that leakage cannot explain is refused; the
-  rest `profsvc.formulas.thermal.repeated_loads` checks.
+  rest `profsvc.formulas.thermal.coefficient.repeated_loads` checks.
 """
 
 import numpy as np
@@ -23,11 +23,15 @@ from profsvc.formulas.numerics.arrays import Array, flat_floats, mask
 from profsvc.formulas.numerics.distributions import NORMAL_975, f_tail
 from profsvc.formulas.numerics.flags import Flag, check_form
 from profsvc.formulas.numerics.series import medians
-from profsvc.formulas.thermal import autocorrelated_fit, constant_load_segments
-from profsvc.formulas.thermal.autocorrelated_fit import NoiseModels
-from profsvc.formulas.thermal.constant_load_segments import Blocks, HiddenError, Readings
+from profsvc.formulas.thermal.coefficient.temperature_coefficient import (
+    NO_COEFFICIENT,
+    Coefficient,
+    coefficient_refusal,
+)
+from profsvc.formulas.thermal.noise import autocorrelated_fit, constant_load_segments
+from profsvc.formulas.thermal.noise.autocorrelated_fit import NoiseModels
+from profsvc.formulas.thermal.noise.constant_load_segments import Blocks, HiddenError, Readings
 from profsvc.formulas.thermal.rc_model import FAN, sigma
-from profsvc.formulas.thermal.temperature_coefficient import NO_COEFFICIENT, Coefficient, coefficient_refusal
 
 LAWS = ("auto", "linear", "exponential")
 WIDE_RANGE_C = 30.0  # from here on the curvature of leakage shows

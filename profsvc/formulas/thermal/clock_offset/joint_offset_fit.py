@@ -6,7 +6,8 @@ import numpy as np
 
 from profsvc.formulas.numerics.arrays import Array, Bools
 from profsvc.formulas.sensors import logs as _logs
-from profsvc.formulas.thermal import quantization, step_response
+from profsvc.formulas.thermal import step_response
+from profsvc.formulas.thermal.noise import quantization
 
 DIFFERENCE_STEP = 1e-3  # of a logarithm
 MAX_ROUNDS = 30
