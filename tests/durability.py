@@ -39,8 +39,8 @@ from profsvc.store.ingest import blob_store
 from profsvc.store.ingest import upload as load
 from profsvc.store.maintenance import cleanup
 from profsvc.store.results import writer as results_writer
-from profsvc.store.schema import results as schema
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.results import launch_results as schema
 from tests import postgres
 from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
 from tests.command_line import parser_of

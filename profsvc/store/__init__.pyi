@@ -285,12 +285,12 @@ from .results.writer import describe_device as describe_device, save_results as 
 from .sandbox.rules import Rows as Rows, parameter_names as parameter_names
 from .sandbox.user_query import Answer as Answer, export as export, query as query
 from .schema.catalog import VIEWS as VIEWS, column_kinds as column_kinds, quote_literal as quote_literal
-from .schema.predictions import (
+from .schema.contents.run_views import ALL_BRANCHES as ALL_BRANCHES
+from .schema.results.predictions import (
     PARTIAL_KINDS as PARTIAL_KINDS,
     PARTIAL_REASON as PARTIAL_REASON,
     SCORED_AS_BOUND as SCORED_AS_BOUND,
 )
-from .schema.run_views import ALL_BRANCHES as ALL_BRANCHES
 from .schema.view_definition import FLAGS as FLAGS
 from .service.saved_queries import (
     delete_query as delete_query,

@@ -37,7 +37,7 @@ from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.store.results.writer import RANGE_KEYS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.results import RESULT_TOTALS, RESULTS
+from profsvc.store.schema.results.launch_results import RESULT_TOTALS, RESULTS
 from profsvc.store.schema.tables import POWER, metadata
 from profsvc.views import history
 from tests import postgres

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, specs, store
-from profsvc.store.schema.launch_views import OWN_COUNTERS
+from profsvc.store.schema.contents.launch_views import OWN_COUNTERS
 from profsvc.views.explain.numbers import explain
 from tests.benchmarks.reading import KERNELS, gpu_trace, nsys_trace
 

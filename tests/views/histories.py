@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.store.connection.transactions import writing
-from profsvc.store.schema.power import FRAMES
+from profsvc.store.schema.results.power import FRAMES
 from profsvc.tables import Batch, frame
 
 KERNEL, OTHER = "void saxpy<float>(int, float *)", "void other(int)"

@@ -13,7 +13,7 @@ from profsvc.errors import first_of
 from profsvc.kernel_names import short_kernel_name, without_casts
 from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.source import KIND_BITS
+from profsvc.store.schema.contents.source import KIND_BITS
 
 MAX_LISTED_FILES = 3
 KERNELS_PER_QUERY = 500

@@ -14,7 +14,7 @@ import pandas as pd
 
 from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
-from profsvc.store.schema.run_views import ALL_BRANCHES, BRANCH_SQL
+from profsvc.store.schema.contents.run_views import ALL_BRANCHES, BRANCH_SQL
 
 # The tag that says which binary ran; without it the commit does.
 BINARY_TAG = "binary"

@@ -6,9 +6,10 @@ from typing import Any
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
-from profsvc.store.schema import power, results, wall_time
 from profsvc.store.schema.catalog import KINDS, in_dialect
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
+from profsvc.store.schema.results import launch_results as results
+from profsvc.store.schema.results import power, wall_time
 
 # The order of the rows of a view; other views have the order of the database.
 ORDER = {

@@ -19,7 +19,7 @@ from profsvc.store.queries.readings.sensor_blocks import SensorBlocks, blocks_of
 from profsvc.store.queries.rows import select
 from profsvc.store.queries.traces.timelines import timed_files, typed_rows
 from profsvc.store.results.finished_parts import POWER_PART, counted_changes, mark_finished
-from profsvc.store.schema.power import FRAMES
+from profsvc.store.schema.results.power import FRAMES
 from profsvc.tables import Column
 
 UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"

@@ -9,7 +9,7 @@ from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.ingest.writers.dictionaries import Names
-from profsvc.store.schema.predictions import TEXT_COLUMNS
+from profsvc.store.schema.results.predictions import TEXT_COLUMNS
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 
 # A speedup of a kernel is that of all its time: of launches of 2 and 1 ms with speedups 2 and 1 it is 3 ms over 2 ms.

@@ -6,7 +6,7 @@ They are written with the results that they sum up, and stay when the rows of th
 from collections.abc import Collection
 
 from profsvc.store.connection.sql import Connection, bindparam, text
-from profsvc.store.schema.results import RESULT_TOTALS
+from profsvc.store.schema.results.launch_results import RESULT_TOTALS
 
 _OF_LAUNCHES = """
     FROM runs r JOIN {table} c ON c.run_id = r.run_id AND c.version_id = r.version_id

@@ -25,8 +25,8 @@ from profsvc.store.ingest.writers.encoder import EVENTS
 from profsvc.store.results.finished_parts import LAUNCHES_PART, counted_changes, mark_finished
 from profsvc.store.results.totals import write_totals
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
-from profsvc.store.schema.results import RESULT_TOTALS, RESULTS
-from profsvc.store.schema.source import KEYS as SOURCE_KEYS
+from profsvc.store.schema.contents.source import KEYS as SOURCE_KEYS
+from profsvc.store.schema.results.launch_results import RESULT_TOTALS, RESULTS
 from profsvc.store.schema.tables import POWER
 
 # Table of results -> the columns it must have, and those that may be left out (null then).

@@ -1,1 +1,5 @@
-"""The base tables and ``v1_`` views of each subject; `catalog` builds the SQL of the views."""
+"""The base tables and ``v1_`` views of each subject, side by side.
+
+``contents`` has those of what files contain, and ``results`` those of what is computed from them. `catalog` builds the
+SQL of the views, `tables` the base tables.
+"""

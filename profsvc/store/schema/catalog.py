@@ -13,21 +13,9 @@ import json
 from collections.abc import Iterable, Mapping
 
 from profsvc.errors import DomainError
-from profsvc.store.schema import (
-    archives,
-    events,
-    findings,
-    launch_views,
-    memory_traces,
-    power,
-    predictions,
-    results,
-    run_views,
-    sensors,
-    service,
-    source,
-    wall_time,
-)
+from profsvc.store.schema import archives, service
+from profsvc.store.schema.contents import events, launch_views, run_views, sensors, source
+from profsvc.store.schema.results import findings, launch_results, memory_traces, power, predictions, wall_time
 from profsvc.store.schema.view_definition import ViewDefinition
 
 # A number as JSON with all its digits, the same text from both databases: whole numbers without a point.
@@ -97,7 +85,7 @@ _DEFINITIONS: dict[str, ViewDefinition] = {
     **launch_views.VIEW_DEFINITIONS,
     **events.VIEW_DEFINITIONS,
     **sensors.VIEW_DEFINITIONS,
-    **results.VIEW_DEFINITIONS,
+    **launch_results.VIEW_DEFINITIONS,
     **power.VIEW_DEFINITIONS,
     **predictions.VIEW_DEFINITIONS,
     **memory_traces.VIEW_DEFINITIONS,

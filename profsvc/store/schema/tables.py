@@ -4,10 +4,10 @@ How the rows stay small, and quick to find without indexes on the big tables:
 
 * Names are written once (``kernels``, ``metric_names``, ``unit_names``, ``model_names``, ``cause_names``, ``texts``)
   and referred to by number.
-* ``launch_id = upload_id * STEP + launch_index + 1``, and in the same way the ids of transfers, calls, ranges,
- summaries, sensors and samples. So the rows of an upload are adjacent in their primary keys, ids are known without a
+* ``launch_id = upload_id * IDS_PER_UPLOAD + launch_index + 1``, and likewise the ids of transfers, calls, ranges,
+  summaries, sensors and samples. So the rows of an upload are adjacent in their primary keys, ids are known without a
   query, the rows of a run are ranges of ids, and no row needs to name its upload. In ``metrics.launch_ref``,
-  ``upload_id * STEP`` itself means the whole file.
+  ``upload_id * IDS_PER_UPLOAD`` itself means the whole file.
 * ``launches``, ``metrics``, ``samples`` and the tables of events have no foreign keys, because checking them costs 40 %
   of the loading time. `profsvc.store.ingest.upload` only writes numbers that it just assigned, and deletes by range. On
   Postgres no table refers to ``launches`` either, because the look-ups took 90 % of the time of a deletion. Without
@@ -46,17 +46,17 @@ from profsvc.store.schema.column_types import (
     text,
     unique,
 )
-from profsvc.store.schema.events import TABLES as EVENTS
-from profsvc.store.schema.findings import NIGHTLY_TABLES
-from profsvc.store.schema.memory_traces import TRACES
-from profsvc.store.schema.power import POWER
-from profsvc.store.schema.predictions import predictions
-from profsvc.store.schema.results import RESULTS
-from profsvc.store.schema.sensors import sample_blocks, samples, sensors
+from profsvc.store.schema.contents.events import TABLES as EVENTS
+from profsvc.store.schema.contents.sensors import sample_blocks, samples, sensors
+from profsvc.store.schema.contents.source import KEYS as SOURCE_KEYS
+from profsvc.store.schema.contents.wide_metrics import TABLES as WIDE
+from profsvc.store.schema.results.findings import NIGHTLY_TABLES
+from profsvc.store.schema.results.launch_results import RESULTS
+from profsvc.store.schema.results.memory_traces import TRACES
+from profsvc.store.schema.results.power import POWER
+from profsvc.store.schema.results.predictions import predictions
+from profsvc.store.schema.results.wall_time import WALL_TIME_TABLE
 from profsvc.store.schema.service import saved_queries, schedules, slots, tokens
-from profsvc.store.schema.source import KEYS as SOURCE_KEYS
-from profsvc.store.schema.wall_time import WALL_TIME_TABLE
-from profsvc.store.schema.wide_metrics import TABLES as WIDE
 
 facts = table("facts", text("name", primary_key=True), text("value", nullable=False))
 

@@ -11,7 +11,7 @@ from profsvc.analysis.source_code.line_times import is_of_toolkit, times_by_caus
 from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels
 from profsvc.specs.advice.causes import causes as causes_by_name
-from profsvc.store.schema.source import COUNTS
+from profsvc.store.schema.contents.source import COUNTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

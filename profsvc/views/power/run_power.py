@@ -10,7 +10,7 @@ from profsvc.analysis.power.analyze import VERSION, Options
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.numerics.flags import flag_names
 from profsvc.pipeline.power import power_of_run
-from profsvc.store.schema.power import FRAMES
+from profsvc.store.schema.results.power import FRAMES
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from profsvc import store
 from profsvc.errors import InputError
 from profsvc.store.connection.transactions import reading
-from profsvc.store.schema.source import KEYS
+from profsvc.store.schema.contents.source import KEYS
 from tests.store.queries.told import One, details, raw, sums, trace, upload
 
 pytestmark = pytest.mark.usefixtures("unanalysed")

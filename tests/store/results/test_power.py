@@ -10,7 +10,7 @@ from sqlalchemy import Engine, inspect, text
 from profsvc import pipeline, store
 from profsvc.errors import DomainError, NotFoundError
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.schema.power import FRAMES
+from profsvc.store.schema.results.power import FRAMES
 from profsvc.tables import Batch
 from tests.store.conftest import KERNELS, batches
 from tests.store.ingest.test_events import BIG, batch, put

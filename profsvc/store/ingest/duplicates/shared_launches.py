@@ -23,7 +23,7 @@ from profsvc.store.ingest.duplicates.same_execution import Kernels, same_executi
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.source_launches import join_source_pages
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
-from profsvc.store.schema.results import RESULTS
+from profsvc.store.schema.results.launch_results import RESULTS
 from profsvc.store.schema.tables import metadata
 
 # Data that one file per execution counts for, with the key of its rows; metrics are checked one by one.

@@ -3,8 +3,8 @@
 A reading is one number, ``beyond * radix + above``. Its value is ``(least + above) / divisor``, and its time is
 ``first_ns + (place * rise / (readings - 1) + beyond) * unit_ns``, in integers that are rounded towards zero: by how
 many units it lies beyond a straight line from the first to the last. A reading of a steady log has ``beyond`` 0.
-`profsvc.store.schema.sensors` has the same as SQL, for which the list is a JSON array: the functions for it are built
-into both databases, and they read a number of a list as fast as a row.
+`profsvc.store.schema.contents.sensors` has the same as SQL, for which the list is a JSON array: the functions for it
+are built into both databases, and they read a number of a list as fast as a row.
 """
 
 import json

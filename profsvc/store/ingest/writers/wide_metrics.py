@@ -38,7 +38,7 @@ from profsvc.store.ingest.staging import Sink
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.ingest.writers.dictionaries import Names, writing_names
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.wide_metrics import MAX_BLOCK_LAUNCHES, MAX_DIGITS
+from profsvc.store.schema.contents.wide_metrics import MAX_BLOCK_LAUNCHES, MAX_DIGITS
 from profsvc.tables import Wide, WideColumns, unpivot
 from profsvc.tables.on_demand import pa, pd
 

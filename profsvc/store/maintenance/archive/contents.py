@@ -10,7 +10,7 @@ from profsvc.store.maintenance.archive.parquet_files import Span
 from profsvc.store.maintenance.archive.place import Place, reading_file
 from profsvc.store.results.writer import RANGE_KEYS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.results import RESULTS
+from profsvc.store.schema.results.launch_results import RESULTS
 
 VIEWS = (
     "v1_runs", "v1_uploads", "v1_kernel_totals", "v1_launches", "v1_transfers", "v1_api_calls", "v1_ranges",

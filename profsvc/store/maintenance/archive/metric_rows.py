@@ -1,8 +1,8 @@
 """The rows of ``v1_metrics`` without asking the view for each: a block of cells is read as it is stored, and unpacked.
 
 `profsvc.store.ingest.writers.wide_metrics` describes blocks, layouts, lists and constants, and
-`profsvc.store.schema.launch_views` the view. Unpacking a block here takes a fraction of what the view takes, which
-computes each number from its text by SQL. A test holds the rows equal to the view's, bit for bit.
+`profsvc.store.schema.contents.launch_views` the view. Unpacking a block here takes a fraction of what the view
+takes, which computes each number from its text by SQL. A test holds the rows equal to the view's, bit for bit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.launch_views import VIEW_DEFINITIONS
+from profsvc.store.schema.contents.launch_views import VIEW_DEFINITIONS
+from profsvc.store.schema.contents.wide_metrics import MAX_DIGITS
 from profsvc.store.schema.view_definition import counted_once
-from profsvc.store.schema.wide_metrics import MAX_DIGITS
 
 CELLS_PER_TABLE = 200_000
 BLOCKS_PER_TABLE = 1_000

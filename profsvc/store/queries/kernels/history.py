@@ -13,8 +13,8 @@ from profsvc.store.connection.sql import Connection, Engine, Result, bindparam, 
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.time_limit import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
-from profsvc.store.schema.power import VIEW_DEFINITIONS
-from profsvc.store.schema.run_views import BRANCH_SQL
+from profsvc.store.schema.contents.run_views import BRANCH_SQL
+from profsvc.store.schema.results.power import VIEW_DEFINITIONS
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 
 MAX_POINTS = 10_000

@@ -11,7 +11,7 @@ from profsvc.store.queries.frames import typed_frame
 from profsvc.store.queries.traces.timelines import chunks
 from profsvc.store.schema.catalog import KINDS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.wide_metrics import MAX_BLOCK_LAUNCHES
+from profsvc.store.schema.contents.wide_metrics import MAX_BLOCK_LAUNCHES
 
 LAUNCHES_PER_FETCH = 2_000
 # So few launches are faster looked up than all others are read.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from profsvc.store.schema.source import KIND_BITS
+from profsvc.store.schema.contents.source import KIND_BITS
 
 if TYPE_CHECKING:
     import pandas as pd

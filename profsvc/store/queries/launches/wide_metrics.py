@@ -8,7 +8,7 @@ import pandas as pd
 
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading
-from profsvc.store.schema.wide_metrics import MAX_BLOCK_LAUNCHES
+from profsvc.store.schema.contents.wide_metrics import MAX_BLOCK_LAUNCHES
 
 Floats = npt.NDArray[np.float64]
 Wanted = Callable[[str | None, str], str | None]

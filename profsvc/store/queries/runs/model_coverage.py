@@ -10,7 +10,7 @@ from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.launches.largest import launches_among
 from profsvc.store.queries.rows import results_without_launch
 from profsvc.store.schema.catalog import KINDS
-from profsvc.store.schema.results import VIEW_DEFINITIONS as RESULT_VIEWS
+from profsvc.store.schema.results.launch_results import VIEW_DEFINITIONS as RESULT_VIEWS
 
 RUN_COLUMNS = ("run_id", "run_after")
 

@@ -22,7 +22,7 @@ from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers import wide_metrics as wide_store
 from profsvc.store.queries.launches.wide_metrics import wide_values
 from profsvc.store.results.writer import RANGE_KEYS
-from profsvc.store.schema.wide_metrics import MAX_BLOCK_LAUNCHES, RAW_TEXT_SQL, VALUE_SQL
+from profsvc.store.schema.contents.wide_metrics import MAX_BLOCK_LAUNCHES, RAW_TEXT_SQL, VALUE_SQL
 from profsvc.tables import Batch, Wide, WideColumns, frame, unpivot
 from tests.store.conftest import info, only_on
 

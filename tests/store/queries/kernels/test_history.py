@@ -11,7 +11,7 @@ from profsvc import pipeline, store
 from profsvc.store.connection.transactions import writing
 from profsvc.store.queries.kernels import history as kernel_history
 from profsvc.store.queries.kernels.history import HistoryFilter
-from profsvc.store.schema.power import FRAMES
+from profsvc.store.schema.results.power import FRAMES
 from tests.benchmarks.history import fill, measured
 from tests.store.conftest import KERNELS, Filled, batches, info, only_on
 

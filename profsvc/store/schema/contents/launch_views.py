@@ -6,6 +6,7 @@ the rows of every file.
 """
 
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
+from profsvc.store.schema.contents.wide_metrics import LINE_SQL, MAX_BLOCK_LAUNCHES, RAW_TEXT_SQL, VALUE_SQL
 from profsvc.store.schema.view_definition import (
     UPLOAD_ID_RANGE_SQL,
     ViewDefinition,
@@ -14,7 +15,6 @@ from profsvc.store.schema.view_definition import (
     text_of,
     view_columns,
 )
-from profsvc.store.schema.wide_metrics import LINE_SQL, MAX_BLOCK_LAUNCHES, RAW_TEXT_SQL, VALUE_SQL
 
 # Left joins: a query only pays for the tables whose columns it names.
 _NAMES = " LEFT JOIN shapes h ON h.shape_id = l.shape_id LEFT JOIN kernels k ON k.kernel_id = h.kernel_id"

@@ -1,0 +1,1 @@
+"""Base tables and views of what analyses compute, and of reports and findings."""
