@@ -186,7 +186,9 @@ def _longest_period(t: Array, change: NDArray[np.intp]) -> float:
             near = n <= 3  # many missed updates say little of the period, and are easily miscounted
             if not near.any():
                 break
-            tau = d[near].sum() / n[near].sum()
+            before, tau = tau, d[near].sum() / n[near].sum()
+            if tau == before:
+                break
             n = np.maximum(np.round(d / tau), 1.0)
         error = d - n * tau
         slack = 1e-3 * tau  # stamps are printed to the millisecond

@@ -110,15 +110,31 @@ def thermal_states(power: PiecewisePower, rise: Array, decay: Array, held: Array
     What each part held beside it at the begin, in the unit of power, is not part of the response, but decides
     whether the part warms or cools: one that began too cold warms while the power rests.
     """
-    length, level = np.diff(power.edges)[:, np.newaxis], power.level - power.level[0]
-    up, down = np.exp(-length / rise), np.exp(-length / decay)
-    begin, warms, theta = np.empty(up.shape), np.empty(up.shape, dtype=np.bool_), np.zeros(rise.size)
-    total = theta if held is None else held
-    for s, target in enumerate(level.tolist()):
-        begin[s], warms[s] = theta, total < target
-        left = np.where(warms[s], up[s], down[s])
-        theta, total = target + (theta - target) * left, target + (total - target) * left
+    length, level = np.diff(power.edges), (power.level - power.level[0]).tolist()
+    begin, warms = np.empty((length.size, rise.size)), np.empty((length.size, rise.size), dtype=np.bool_)
+    constants = zip(rise.tolist(), decay.tolist(), [0.0] * rise.size if held is None else held.tolist(), strict=True)
+    for part, (up_s, down_s, total) in enumerate(constants):
+        begin[:, part], warms[:, part] = _states_of_part(
+            level, np.exp(-length / up_s).tolist(), np.exp(-length / down_s).tolist(), total
+        )
     return ThermalStates(begin, np.where(warms, rise, decay))
+
+
+def _states_of_part(
+    level: list[float], up: list[float], down: list[float], total: float
+) -> tuple[list[float], list[bool]]:
+    """Response of one part at the begin of each piece, and whether it warms in it.
+
+    There are few parts and many pieces: numbers of Python take less time than arrays so short.
+    """
+    begin, warms, theta = [], [], 0.0
+    for target, rises, falls in zip(level, up, down, strict=True):
+        begin.append(theta)
+        warm = total < target
+        warms.append(warm)
+        left = rises if warm else falls
+        theta, total = target + (theta - target) * left, target + (total - target) * left
+    return begin, warms
 
 
 def piece_index(power: PiecewisePower, t: Array) -> NDArray[np.intp]:

@@ -280,10 +280,11 @@ def _step_delay_columns(
     power: step_response.PiecewisePower, known: step_response.ThermalStates, age: Array, t: Array, R: Array
 ) -> Array:
     """Return the change of the temperature per second of delay of each power step: one column per step."""
-    columns = np.empty((t.size, power.stepped.time_s.size))
-    for n, (step, size) in enumerate(zip(power.stepped.time_s.tolist(), power.stepped.size_w.tolist(), strict=True)):
-        now = np.array([step])
-        since = age - step_response.elapsed_time_constants(power, known, now)[:, : R.size]
-        pulse = np.exp(-np.maximum(since, 0.0)) @ (R / known.tau[step_response.piece_index(power, now)[0], : R.size])
-        columns[:, n] = np.where(t > step, -size * pulse, 0.0)
+    steps = power.stepped
+    columns = np.zeros((t.size, steps.time_s.size))
+    ages = step_response.elapsed_time_constants(power, known, steps.time_s)[:, : R.size]
+    heats = R / known.tau[step_response.piece_index(power, steps.time_s), : R.size]
+    for n, (step, size) in enumerate(zip(steps.time_s.tolist(), steps.size_w.tolist(), strict=True)):
+        after = t > step
+        columns[after, n] = -size * (np.exp(-np.maximum(age[after] - ages[n], 0.0)) @ heats[n])
     return columns

@@ -71,10 +71,10 @@ def _whitened(noise: NoiseModels, X: Array) -> Array:
     out = np.empty((X.shape[0], noise.determinant.size, X.shape[1]))
     state = np.zeros(out.shape[1:])
     keeps, learns = noise.keeps[:, :, np.newaxis], noise.learns[:, :, np.newaxis]
-    for k, row in enumerate(X[noise.order]):
-        state = keeps[k] * state
-        out[k] = row - state
-        state = state + learns[k] * out[k]
+    for row, keep, learn, error in zip(X[noise.order], keeps, learns, out, strict=True):
+        state *= keep
+        np.subtract(row, state, out=error)
+        state += learn * error
     return np.asarray((out / noise.spread[:, :, np.newaxis]).transpose(1, 0, 2))
 
 

@@ -41,14 +41,18 @@ def rounded_readings(value: Array) -> Rounded:
 
 def likelihood(read: Rounded, mean: Array, noise: float) -> tuple[Array, Array]:
     """Logarithm of the probability of each reading, and its slope by the mean."""
+    low, high, p = _probability(read, mean, noise)
+    return np.log(p), (1 - OUTLIER_SHARE) * (_density(low) - _density(high)) / noise / p
+
+
+def _probability(read: Rounded, mean: Array, noise: float) -> tuple[Array, Array, Array]:
+    """Ends of the step of each reading, from the mean in units of the noise, and the probability of the reading."""
     from scipy.special import ndtr
 
     low, high = ((read.value - mean + side * read.step / 2) / noise for side in (-1, 1))
     above = low > 0  # of two numbers near 1 the difference would be lost
     inside = ndtr(np.where(above, -low, high)) - ndtr(np.where(above, -high, low))
-    p = (1 - OUTLIER_SHARE) * inside + read.wrong
-    p = np.maximum(p, MIN_PROBABILITY)
-    return np.log(p), (1 - OUTLIER_SHARE) * (_density(low) - _density(high)) / noise / p
+    return low, high, np.maximum((1 - OUTLIER_SHARE) * inside + read.wrong, MIN_PROBABILITY)
 
 
 def information(read: Rounded, mean: Array, noise: float) -> Array:
@@ -68,7 +72,7 @@ def information(read: Rounded, mean: Array, noise: float) -> Array:
 def likeliest_noise(read: Rounded, mean: Array, noise: float) -> tuple[float, float]:
     """The likeliest noise near the one so far, and minus the logarithm of the likelihood."""
     tried = np.maximum(noise * NOISE_GRID, MIN_NOISE_STEPS * read.step)
-    left = [-float(likelihood(read, mean, s)[0].sum()) for s in tried.tolist()]
+    left = [-float(np.log(_probability(read, mean, s)[2]).sum()) for s in tried.tolist()]
     return float(tried[int(np.argmin(left))]), min(left)
 
 
