@@ -34,9 +34,10 @@ from profsvc.store.connection.locks import hold_lock
 from profsvc.store.connection.transactions import exclusive_writer, kept_connections
 from profsvc.store.connection.urls import file_of
 from profsvc.store.maintenance.migrations import upgrade
-from tests import hostile, postgres
-from tests.remembered import Memory
-from tests.uploads import without_analysis
+from tests.environment import postgres
+from tests.environment.remembered import Memory
+from tests.inputs.uploads import without_analysis
+from tests.robustness import hostile
 
 # The same examples every time: a red test can be run again. PROFSVC_TEST_EXAMPLES=N looks at N new ones a test.
 EXAMPLES = int(os.environ.get("PROFSVC_TEST_EXAMPLES", "0"))

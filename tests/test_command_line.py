@@ -14,7 +14,9 @@ STARTED_BY_ANOTHER = {"peers"}
 PROGRAMS = [f"tests.benchmarks.{name}" for name in BENCHMARKS if name not in STARTED_BY_ANOTHER]
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS, "tests.durability", "tests.fuzzing", "tests.sanitized"])
+@pytest.mark.parametrize(
+    "program", [*PROGRAMS, "tests.robustness.durability", "tests.robustness.fuzzing", "tests.robustness.sanitized"]
+)
 def test_help_is_the_docstring_and_nothing_is_run(program, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [program, "--help"])
     monkeypatch.delitem(sys.modules, program, raising=False)

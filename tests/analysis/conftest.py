@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.remembered import Memory
+from tests.environment.remembered import Memory
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -26,7 +26,7 @@ from scipy.stats import spearmanr
 from profsvc import store
 from profsvc.specs.advice.causes import causes
 from tests.command_line import parser_of
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SECOND = FIXTURES / "flaws_second"

@@ -39,7 +39,7 @@ from profsvc.store.schema.catalog import VIEWS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests.benchmarks.reading import ROOT, gpu_trace, nsys_trace, smi_log
 from tests.command_line import parser_of
-from tests.postgres import Server, migrated, server
+from tests.environment.postgres import Server, migrated, server
 
 RAW_PAGE = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
 DECIMALS = re.compile(r"(?<![\d:.])\d+\.\d+(?!\.)")

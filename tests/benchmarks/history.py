@@ -20,9 +20,9 @@ from profsvc.store.connection.transactions import writing
 from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.views import history
-from tests import postgres
 from tests.command_line import parser_of
 from tests.conftest import COUNTERS
+from tests.environment import postgres
 
 METRICS, PROJECTS, EVERY_RARE, EVERY_POWER = 100, 20, 500, 4
 KERNELS = ("gemm<16>(float*)", "saxpy(int)", "reduce(int)", "rare(int)")

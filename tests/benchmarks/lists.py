@@ -38,7 +38,7 @@ from tests.benchmarks.loading import DURABLE
 from tests.benchmarks.reading import KERNELS
 from tests.command_line import parser_of
 from tests.conftest import ROOT
-from tests.postgres import migrated, server
+from tests.environment.postgres import migrated, server
 
 DETAILS = ROOT / "fixtures" / "ncu_details" / "h200_three_launches_min.csv.gz"
 TEMPLATES, METRICS, PROJECTS, DEVICES, ASKED = 20, 50, 20, 4, 40

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from profsvc import specs
 from tests.benchmarks.reading import KERNELS, ROOT, gpu_trace, write
 from tests.command_line import parser_of
-from tests.postgres import Server, migrated, server
+from tests.environment.postgres import Server, migrated, server
 
 START = """
 import os, resource, subprocess, sys, time

@@ -22,7 +22,7 @@ from profsvc.analysis.models import evaluation as models
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.inputs import model_inputs
 from tests.command_line import parser_of
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 ROOT = Path(__file__).parents[2]
 CAPTURE = ROOT.parent / "shared" / "captures" / "h200" / "ncu_raw_base.csv.gz"

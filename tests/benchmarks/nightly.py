@@ -20,8 +20,8 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.tables import Batch, frame
-from tests import nights
 from tests.command_line import parser_of
+from tests.inputs import nights
 
 SEED = 20261121
 SERIES, NIGHTS = 1000, 60

@@ -31,10 +31,10 @@ from profsvc.store.connection.transactions import reading
 from profsvc.store.maintenance.migrations import changing_schema
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import Batch, frame, frame_of_arrays
-from tests import postgres
 from tests.benchmarks.querying import KERNELS, RANKED
 from tests.command_line import parser_of
 from tests.conftest import COUNTERS
+from tests.environment import postgres
 
 TABLES = {"launches": "launch_id", "samples": "sample_id"}
 ROWS = 10_000

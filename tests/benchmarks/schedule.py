@@ -38,8 +38,8 @@ from profsvc.scheduler.execution import (
 )
 from profsvc.scheduler.jobs import Job, JobKind
 from profsvc.store.connection.transactions import reading
-from tests import postgres
 from tests.command_line import parser_of
+from tests.environment import postgres
 
 PROCESSES = 5
 KILLED = 0.25

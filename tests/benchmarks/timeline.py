@@ -86,7 +86,7 @@ def main() -> None:
 def _export(engine: Engine) -> None:
     from playwright.sync_api import sync_playwright
 
-    from tests.trace_processor import trace_processor
+    from tests.environment.trace_processor import trace_processor
 
     content, busy = io.BytesIO(), time.process_time()
     write_perfetto(engine, 1, content)

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.web.http.state import AppState
-from tests.resident import resident
+from tests.environment.resident import resident
 from tests.web.conftest import running
 
 ROOT = Path(__file__).parents[2]

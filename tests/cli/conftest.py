@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sqlalchemy import Engine
 
 from profsvc.cli.application import app
-from tests.cuda import cuda, power_cuda, script
+from tests.environment.cuda import cuda, power_cuda, script
 
 __all__ = ["cuda", "power_cuda", "script"]
 

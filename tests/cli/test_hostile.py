@@ -9,7 +9,7 @@ import pytest
 
 from profsvc import store, views
 from profsvc.reports import run_page
-from tests import hostile
+from tests.robustness import hostile
 
 KERNELS = list(hostile.NAMES.values())
 ORDERED = "select kernel from v1_launches where upload_id = 1 order by launch_index"

@@ -15,8 +15,8 @@ import yaml
 
 from profsvc import pipeline, store
 from tests.conftest import ROOT
-from tests.nights import report_of_night
-from tests.postgres import Server, migrated
+from tests.environment.postgres import Server, migrated
+from tests.inputs.nights import report_of_night
 
 FOLDER = ROOT / ".deploy" / "grafana"
 BOARDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("dashboards/*.json"))}

@@ -15,8 +15,8 @@ from profsvc import pipeline, store
 from profsvc.errors import InputError
 from profsvc.web.http.state import AppState
 from tests.conftest import ROOT
-from tests.nights import report_of_night
-from tests.uploads import ingest_all
+from tests.inputs.nights import report_of_night
+from tests.inputs.uploads import ingest_all
 from tests.web.conftest import running
 
 FOLDER = ROOT / ".deploy" / "grafana" / "http"

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.web.http.state import AppState
-from tests.postgres import free_port
+from tests.environment.postgres import free_port
 from tests.web.conftest import running
 
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")

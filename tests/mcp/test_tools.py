@@ -27,7 +27,7 @@ from profsvc.errors import AccessError
 from profsvc.mcp.access import Access
 from profsvc.mcp.server import check_listening, http_app, make_server
 from profsvc.web.http.state import AppState
-from tests.event_loop import run_async
+from tests.environment.event_loop import run_async
 from tests.web.conftest import running
 
 ROOT = Path(__file__).parents[2]

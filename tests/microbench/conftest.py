@@ -1,5 +1,5 @@
 """The stand-ins for CUDA."""
 
-from tests.cuda import cuda, power_cuda, script
+from tests.environment.cuda import cuda, power_cuda, script
 
 __all__ = ["cuda", "power_cuda", "script"]

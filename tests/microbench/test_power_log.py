@@ -11,7 +11,7 @@ from profsvc import pipeline, store
 from profsvc.errors import ServiceError
 from profsvc.microbench import log_power, power_log
 from profsvc.microbench.power_log import HEADER, Phase, phases
-from tests.cuda import LOGGING_SMI, PHASES, POWER_LOG, Script
+from tests.environment.cuda import LOGGING_SMI, PHASES, POWER_LOG, Script
 
 BOARDS = {"h100": 0.61, "h200_falls": 1.05}
 

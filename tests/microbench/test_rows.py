@@ -15,8 +15,8 @@ from profsvc.microbench.rows import SCALES
 from profsvc.microbench.toolkit import PROGRAMS
 from profsvc.specs.criteria import COST, microbenchmarks
 from profsvc.specs.table_files import rows_of
-from tests.cuda import RAW as RAW_FILE
-from tests.cuda import raw_text
+from tests.environment.cuda import RAW as RAW_FILE
+from tests.environment.cuda import raw_text
 
 L2_PERCENT = {"l2_percent_of_peak": "82.98"}  # as Nsight Compute printed in the same session
 

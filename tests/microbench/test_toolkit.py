@@ -10,7 +10,7 @@ import pytest
 from profsvc.errors import InputError, ServiceError
 from profsvc.microbench import toolkit
 from profsvc.microbench.toolkit import PROGRAMS, build, find_device, find_tools, target
-from tests.cuda import NVCC, SMI, Script
+from tests.environment.cuda import NVCC, SMI, Script
 
 NVCC_HERE = shutil.which("nvcc")
 

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.scale.work import Opened
 from tests.benchmarks.cluster import opened
-from tests.postgres import Server
+from tests.environment.postgres import Server
 
 Open = Callable[[str], Opened]
 

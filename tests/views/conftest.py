@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from profsvc import store
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 FLAWS = Path(__file__).parents[2] / "fixtures" / "flaws"
 WITH_SOURCE = (b'"march(', b'"hash_a(')

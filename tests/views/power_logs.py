@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 BEGIN = datetime(2026, 11, 20, 13, 16, 16, tzinfo=UTC)
 IDLE_W, FIRST_W, SM_W = 80.0, 60.0, 2.0

@@ -16,7 +16,7 @@ from profsvc.web.api.views import view_names
 from profsvc.web.app import create_app
 from profsvc.web.http.json_log import LOG, JsonFormatter
 from profsvc.web.http.state import AppState
-from tests import hostile
+from tests.robustness import hostile
 from tests.web.conftest import running
 
 FORMS = ("", ".json", ".csv", ".ndjson")

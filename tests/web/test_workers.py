@@ -21,7 +21,7 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.web.http.slots import SharedSlots
-from tests.event_loop import run_async
+from tests.environment.event_loop import run_async
 from tests.web.conftest import PLAIN
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from profsvc import store
 from profsvc.analysis.counters.by_opcode import counters_by_opcode, with_source_page
 from profsvc.specs.metrics.instruction_classes import instruction_classes
 from tests.benchmarks.causes import FILES, FOLDERS
-from tests.uploads import ingest_all, pages_of_kernels, without_analysis
+from tests.inputs.uploads import ingest_all, pages_of_kernels, without_analysis
 
 ON, COUNTER = "thread_inst_executed_pred_on", "inst_bit_convert_thread"
 COLUMNS = ["launch_id", "opcode", "access_size", "instructions", "thread_instructions_on"]

@@ -10,7 +10,7 @@ import pytest
 
 from profsvc.microbench import measuring
 from tests.cli.conftest import Call
-from tests.cuda import PHASES, POWER_LOG, SMI, Script, parts
+from tests.environment.cuda import PHASES, POWER_LOG, SMI, Script, parts
 
 
 def lines(path: Path) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ import pytest
 
 from profsvc.recording import energy_counter, passes, tools
 from tests.cli.conftest import Call
-from tests.cuda import Script
+from tests.environment.cuda import Script
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 SMI = """#!/bin/sh

@@ -7,7 +7,7 @@ import pytest
 
 from profsvc import store
 from tests.cli.conftest import Call
-from tests.postgres import Server
+from tests.environment.postgres import Server
 
 
 @pytest.fixture

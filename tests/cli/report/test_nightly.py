@@ -9,7 +9,7 @@ import pytest
 from profsvc import store
 from profsvc.web.http.state import AppState
 from tests.conftest import opened
-from tests.nights import KERNELS, day, put
+from tests.inputs.nights import KERNELS, day, put
 from tests.web.conftest import running
 
 NIGHTS = 12

@@ -8,7 +8,7 @@ import pytest
 
 from profsvc import formats
 from profsvc.errors import InputError
-from tests.fuzzing import LIST, READ, REFUSED, SEEDS, Inputs, answer
+from tests.robustness.fuzzing import LIST, READ, REFUSED, SEEDS, Inputs, answer
 
 INPUTS = 2_500
 LONG, SECONDS = 300_000, 10

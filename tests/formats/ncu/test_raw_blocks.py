@@ -15,8 +15,8 @@ from profsvc.formats.ncu.raw_blocks import ColumnPlan, parse
 from profsvc.formats.parsing.numbers import NumberFormat
 from profsvc.formats.parsing.stream import open_stream
 from tests.benchmarks.reading import ncu_raw as generated
-from tests.damage import damaged
 from tests.formats.both_ways import READERS
+from tests.robustness.damage import damaged
 
 READER = READERS["ncu_raw"]
 agree = READER.agree

@@ -1,7 +1,7 @@
 """Asks a compiled splitter about random blocks and compares what it answers with the oracle.
 
-``python -m tests.sanitized splitter --minutes 60`` compiles the splitter with the sanitizers of addresses and
-of undefined behaviour and runs this file under them; the process ends where one finds something.
+``python -m tests.robustness.sanitized splitter --minutes 60`` compiles the splitter with the sanitizers of addresses
+and of undefined behaviour and runs this file under them; the process ends where one finds something.
 """
 
 import importlib.machinery

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from profsvc.formats.splitter import build, rows
 from profsvc.formats.splitter.rows import CLOCK, INTEGER, NUMBERED, PLAIN, REAL, TEXT, WHOLE, Kind, split
-from tests import sanitized
 from tests.formats.splitter import oracle
+from tests.robustness import sanitized
 
 compiled = pytest.mark.skipif(not rows.is_available(), reason="the splitter is not compiled here, or turned off")
 

@@ -10,7 +10,7 @@ from profsvc.reports.nightly.parts import parts
 from profsvc.store.results.findings import series_of_finding
 from profsvc.views.history import history
 from profsvc.views.nightly import findings as of_findings
-from tests.nights import put, quantities, report
+from tests.inputs.nights import put, quantities, report
 
 BRANCH = 'feature/<b>"x", 30 % | slower\n'
 CALM, NIGHTS = (1.0, 1.0), 12

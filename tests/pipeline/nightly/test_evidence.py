@@ -14,7 +14,7 @@ from profsvc.reports.nightly import formats as forms
 from profsvc.views.nightly import findings as of_findings
 from tests.benchmarks.night_record import TRACE
 from tests.conftest import opened
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 QUIET, KERNEL, OTHER = 12, "saxpy(int, float *)", "gemm(float *)"
 LINE = "{start},{ns},1,{grid},1,1,{block},1,1,{registers},0.004096,0.000,,,,,NVIDIA H200 (0),1,7,{kernel}"

@@ -11,7 +11,7 @@ from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import formats as nightly_formats
 from profsvc.views.nightly import findings
 from tests.conftest import ROOT
-from tests.nights import quantities
+from tests.inputs.nights import quantities
 from tests.views import power_logs
 
 HEAD, UNITS, LAUNCH = (ROOT / "fixtures" / "ncu_raw" / "plain.csv").read_text().splitlines()[:3]

@@ -6,8 +6,8 @@ import numpy as np
 
 from profsvc import store
 from profsvc.reports.nightly import formats as forms
-from tests import nights
 from tests.benchmarks.nightly import put_many
+from tests.inputs import nights
 
 QUIET, SINCE = 12, 4
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from profsvc.store.queries import nightly_series
-from tests import nights
 from tests.benchmarks import nightly
+from tests.inputs import nights
 
 
 def test_many_kernels_of_which_few_change(engine):

@@ -12,7 +12,7 @@ from profsvc.reports.nightly import formats as forms
 from profsvc.views import history as of_kernel
 from tests.benchmarks.night_record import TRACE
 from tests.conftest import opened
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 NIGHTS, CHANGED = 13, 9
 KERNEL = "saxpy(int, float *)"

@@ -13,8 +13,8 @@ from profsvc.views import history as of_history
 from profsvc.views.nightly import findings as of_findings
 from profsvc.views.nightly import renames as of_renames
 from tests.conftest import opened
+from tests.inputs.uploads import ingest_all
 from tests.pipeline.nightly.test_evidence import KERNEL, trace
-from tests.uploads import ingest_all
 
 QUIET = 10
 SAXPY, GEMM = {}, {"kernel": "gemm(float *)", "grid": 256, "ns": 60_000}

@@ -19,8 +19,8 @@ from profsvc.reports.nightly import formats as forms
 from profsvc.reports.nightly.parts import parts
 from profsvc.views.nightly import findings as of_findings
 from profsvc.views.nightly import report as nightly
-from tests import nights
-from tests.nights import DEVICE, KERNELS, PER_C, day, put, quantities, report
+from tests.inputs import nights
+from tests.inputs.nights import DEVICE, KERNELS, PER_C, day, put, quantities, report
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 QUIET = 30  # nights before anything happens

@@ -17,7 +17,7 @@ from profsvc.errors import StoreLostError, StoreVersionError, UsageError
 from profsvc.store.connection import replica as replicas
 from profsvc.web.http.state import AppState
 from profsvc.web.server import Endpoint, Limits, app_state_for
-from tests import postgres
+from tests.environment import postgres
 from tests.web.conftest import PLAIN, running
 
 

@@ -25,7 +25,7 @@ from profsvc.store.maintenance import migrations, readiness
 from profsvc.store.maintenance.migrations import drop_views
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import Batch
-from tests.postgres import Server
+from tests.environment.postgres import Server
 from tests.store.conftest import COUNTERS, batches, info, only_on
 from tests.store.ingest.writers.test_packed_samples import LONG, MS, STEPS, VALUES, rows_of, series, unpacked
 from tests.store.ingest.writers.test_samples import HEAT, POWER, log, sample

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import postgres
+from tests.environment import postgres
 
 HERE = Path(__file__).parents[1]
 INSTALLED = postgres.installed()

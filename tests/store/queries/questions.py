@@ -5,7 +5,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from profsvc import store
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 from tests.views import power_logs
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"

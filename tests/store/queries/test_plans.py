@@ -15,9 +15,9 @@ from profsvc.store.queries.kernels.history import HistoryFilter
 from profsvc.store.queries.view_conditions import Condition
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.views import history
-from tests import postgres
 from tests.benchmarks.history import CRITERIA, KERNELS, fill
 from tests.conftest import copied
+from tests.environment import postgres
 
 RUNS, READINGS = 16_000, 4  # readings of the sensor of a run that has one
 FEWER = dict.fromkeys(("metrics", "criteria", "potential"), 1)

@@ -11,9 +11,9 @@ from sqlalchemy import Engine, text
 
 from profsvc import docs, specs, store
 from profsvc.store.connection.transactions import reading
-from tests import postgres
 from tests.conftest import MakeOnce
 from tests.docs.cookbook import cookbook
+from tests.environment import postgres
 from tests.store.queries.questions import EMPTY, PARAMS, fill
 
 NAMES = list(specs.questions())

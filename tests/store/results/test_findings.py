@@ -18,7 +18,7 @@ from profsvc.store.maintenance import migrations
 from profsvc.tables import Batch
 from profsvc.views.nightly import findings as of_findings
 from profsvc.views.nightly import report as nightly
-from tests.nights import DEVICE, KERNELS, MICROSECONDS, SECONDS, day, put, quantities, report
+from tests.inputs.nights import DEVICE, KERNELS, MICROSECONDS, SECONDS, day, put, quantities, report
 from tests.store.conftest import COUNTERS
 from tests.store.maintenance.test_backfill import lower
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.blob_store import BlobStore
-from tests.durability import FORK
+from tests.robustness.durability import FORK
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 METER, RAW = FIXTURES / "nvidia_smi" / "units.csv", FIXTURES / "ncu_raw" / "plain.csv"

@@ -13,7 +13,7 @@ from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.sandbox.loader_role import create_loader, excess_privileges, grant_loading
 from profsvc.store.schema.tables import metadata
 from tests.conftest import ROOT
-from tests.postgres import Server
+from tests.environment.postgres import Server
 from tests.store.conftest import only_on
 
 ON_POSTGRES = only_on("postgresql", "roles are its own")

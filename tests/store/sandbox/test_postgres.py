@@ -19,7 +19,7 @@ from profsvc.store.maintenance.migrations import drop_views
 from profsvc.store.sandbox import postgres as sandbox_postgres
 from profsvc.store.sandbox import postgres_memory
 from profsvc.store.sandbox.reader_role import create_reader
-from tests.postgres import Server
+from tests.environment.postgres import Server
 from tests.store.conftest import only_on
 
 pytestmark = only_on("postgresql", "a file has no roles")

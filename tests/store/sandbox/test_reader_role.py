@@ -11,7 +11,7 @@ from profsvc.errors import ServiceError, UsageError
 from profsvc.store.connection.transactions import reading
 from profsvc.store.sandbox import postgres as sandbox
 from profsvc.store.sandbox.reader_role import create_reader, excess_privileges
-from tests.postgres import Server
+from tests.environment.postgres import Server
 from tests.store.conftest import COUNTERS, only_on
 
 ON_POSTGRES = only_on("postgresql", "roles are its own")

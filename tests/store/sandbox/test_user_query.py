@@ -13,8 +13,8 @@ from profsvc import store
 from profsvc.errors import ProfsvcError, ServiceError, UsageError
 from profsvc.store.connection.transactions import writing
 from profsvc.store.connection.urls import file_of
-from tests import postgres
 from tests.conftest import COUNTERS
+from tests.environment import postgres
 from tests.store.conftest import batches, info, only_on
 
 TOKEN = "s3cret-token"

@@ -1,8 +1,8 @@
 """The benchmark of partitions compares stores that answer the same."""
 
 from profsvc import store
-from tests import postgres
 from tests.benchmarks.partitions import ASKED, measured, stores
+from tests.environment import postgres
 
 
 def test_partitions_hold_the_same_before_and_after_a_deletion(postgres_server: postgres.Server) -> None:

@@ -14,9 +14,9 @@ from profsvc.reports.text.launches.source_lines import INLINED
 from profsvc.reports.text.launches.source_lines import source_lines as as_text
 from profsvc.views.launches.source_lines import source_lines
 from tests.conftest import ROOT
+from tests.inputs.uploads import ingest_all, pages_of_kernels
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches, sass
 from tests.store.queries.told import raw, upload
-from tests.uploads import ingest_all, pages_of_kernels
 
 FLAWS = ROOT / "fixtures" / "flaws"
 

@@ -16,8 +16,8 @@ from profsvc.store.connection.transactions import writing
 from profsvc.views.comparison import two_runs as side_by_side
 from profsvc.views.models import predictions
 from tests.benchmarks.potential import family_of
+from tests.inputs.uploads import ingest_all
 from tests.reports.plots.test_power import words
-from tests.uploads import ingest_all
 
 HELD_OUT = Path(__file__).parents[3] / "fixtures" / "held_out"
 

@@ -9,7 +9,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.views.power.clock_sweep import clock_sweep
 from profsvc.views.power.run_power import power
 from tests.cli import conftest
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 cli, store_file = conftest.cli, conftest.store_file
 BEGIN = datetime(2026, 5, 4, 12, tzinfo=UTC)

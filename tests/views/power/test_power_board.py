@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from profsvc import pipeline, store
 from profsvc.reports.text.power.run_power import power as in_words
 from profsvc.views.power.run_power import power
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 BEGIN = datetime(2026, 11, 20, 8, 0, 0, tzinfo=UTC)
 SIGMA = 0.9

@@ -11,7 +11,7 @@ from profsvc import pipeline, store
 from profsvc.cli.application import app
 from profsvc.errors import NotFoundError
 from profsvc.views.power import sm_counts
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 from tests.views import power_logs
 
 DEMO = Path(__file__).parents[3] / "fixtures" / "demo" / "ncu_raw.csv.gz"

@@ -9,7 +9,7 @@ import pytest
 from profsvc import store
 from profsvc.reports.text.runs import wall_time as text
 from profsvc.views.traces.wall_time import wall_time
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 STEPS, STEP_US = 3, 10_000.0
 

@@ -8,7 +8,7 @@ import pytest
 from profsvc import store
 from profsvc.reports.nightly import formats as forms
 from profsvc.views.nightly import report as nightly
-from tests.nights import day, put, report
+from tests.inputs.nights import day, put, report
 from tests.web.conftest import error_of
 
 NIGHTS = 12

@@ -10,7 +10,7 @@ import pytest
 
 from profsvc.web.http.accepting import Acceptor, ConnectionCounts, forget
 from profsvc.web.server import listening_socket
-from tests.event_loop import run_async
+from tests.environment.event_loop import run_async
 
 
 class Kept(asyncio.Protocol):

@@ -16,12 +16,12 @@ from sqlalchemy import text
 from profsvc import store
 from profsvc.store.connection.transactions import writing
 from profsvc.web.http.state import AppState
-from tests import nights
 from tests.conftest import MakeOnce
+from tests.inputs import nights
+from tests.inputs.uploads import ingest_all
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches
 from tests.store.queries.kernels import test_means as test_kernel_metrics
 from tests.store.queries.told import raw
-from tests.uploads import ingest_all
 from tests.views import thermocouple_logs
 from tests.web.conftest import ROOT, Service, running
 

@@ -1,8 +1,8 @@
 """Asks a compiled maker of pages about random rows and compares what it answers with plain Python.
 
-``python -m tests.sanitized pages --minutes 60`` compiles it with the sanitizers of addresses and of undefined behaviour
-and runs this file under them; the process ends where one finds something. Only the standard library is used, so that
-this runs in an interpreter under sanitizers.
+``python -m tests.robustness.sanitized pages --minutes 60`` compiles it with the sanitizers of addresses and of
+undefined behaviour and runs this file under them; the process ends where one finds something. Only the standard library
+is used, so that this runs in an interpreter under sanitizers.
 """
 
 import importlib.machinery

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from profsvc.formats.splitter import build
 from profsvc.store.ingest.pages import compiled
 from profsvc.store.ingest.writers import sqlite_pages
-from tests import sanitized
+from tests.robustness import sanitized
 
 Column = tuple[Any, Any]
 EDGES = sorted(

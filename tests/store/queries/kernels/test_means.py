@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.pipeline.kernel_means import means_of_run
-from tests.uploads import ingest_all
+from tests.inputs.uploads import ingest_all
 
 METRICS = """==1== NVPROF is profiling process 1, command: ./app
 ==1== Profiling result:

@@ -7,7 +7,7 @@ import pytest
 from profsvc import pipeline, store
 from profsvc.views.traces.export import write_perfetto
 from tests.conftest import ROOT
-from tests.trace_processor import trace_processor
+from tests.environment.trace_processor import trace_processor
 
 pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 

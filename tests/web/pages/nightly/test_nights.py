@@ -12,7 +12,7 @@ from profsvc.errors import NotFoundError
 from profsvc.views.power import plots as power_plots
 from profsvc.views.power.run_power import power
 from profsvc.web.http.state import AppState
-from tests import nights
+from tests.inputs import nights
 from tests.web.conftest import running
 from tests.web.pages.conftest import fill_nights
 

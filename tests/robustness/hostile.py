@@ -3,7 +3,7 @@
 ``fill`` makes two runs whose kernels, processes, hosts, windows of power, tags, files and everything else have such
 names. Then every page, export, log line and mail is made of them, and held to be ``harmless``:
 
-    from tests import hostile
+    from tests.robustness import hostile
     runs = hostile.fill(engine)
     hostile.html(page); hostile.csv_text(text); hostile.terminal(text); hostile.markdown(text); hostile.header(value)
 
@@ -51,7 +51,7 @@ SHORT = {label: name for label, name in NAMES.items() if len(name) < 500}
 # No text of a store holds them, so they are refused or shown as escapes wherever they come in.
 NO_TEXT = {"nul": "a\0b", "surrogate": "a\ud800b"}
 RUN = NAMES["formula"] + "<i>\r\nSet-Cookie: a=b"
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PLAIN = ROOT / "fixtures" / "ncu_raw" / "plain.csv"
 DETAILS = ROOT / "fixtures" / "ncu_details" / "h200_three_launches_min.csv.gz"
 

@@ -14,10 +14,10 @@ from profsvc import pipeline, store
 from profsvc.errors import ServiceError, StoreLostError
 from profsvc.store.connection import postgres as server
 from profsvc.tables import Batch
-from tests import postgres
+from tests.environment import postgres
 from tests.views import power_logs
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 # Numbers of names are given as they come, and times are those of the upload.
 OWN = {"kernel_id", "device_id", "received_at", "created_at"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import hostile
+from tests.robustness import hostile
 
 BAD = [
     (hostile.html, "<p><script>alert(1)</script></p>"),

@@ -10,7 +10,7 @@ import pytest
 
 from profsvc.microbench.toolkit import PROGRAMS
 
-RAW = Path(__file__).parents[1] / "fixtures" / "microbench" / "h200_raw.csv.gz"
+RAW = Path(__file__).parents[2] / "fixtures" / "microbench" / "h200_raw.csv.gz"
 NVCC = """#!/bin/sh
 echo "$*" >>"$(dirname "$0")/calls"
 [ "$1" = --version ] && echo "release 13.0" && exit 0

@@ -1,4 +1,4 @@
-"""A small instance of ``python -m tests.durability``, and disks that are full or cannot be written."""
+"""A small instance of ``python -m tests.robustness.durability``, and disks that are full or cannot be written."""
 
 import io
 import os
@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.errors import ServiceError
-from tests import durability
-from tests.durability import FORK, compare, content, crowd, drive, kills
+from tests.robustness import durability
+from tests.robustness.durability import FORK, compare, content, crowd, drive, kills
 
 RUN = store.RunInfo(name="r")
 

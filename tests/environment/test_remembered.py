@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from profsvc import store
-from tests.remembered import Memory
+from tests.environment.remembered import Memory
 
 
 def test_the_same_arguments_are_computed_once_and_others_anew(tmp_path):

@@ -1,9 +1,9 @@
 """Looks for bytes that a reader answers with anything but whole tables or a documented refusal.
 
-Run as ``python -m tests.fuzzing --minutes 10``. Fixtures are damaged at random and read in a worker process. Wrong is
-any exception but `InputError`, a table that is not tidy, lines that are not accounted for, a hang, and too much memory.
-Inputs with an answer never seen before are damaged further. What is wrong is made small and kept in fixtures/fuzz,
-which tests/formats/invariants/test_fuzz.py reads again for ever.
+Run as ``python -m tests.robustness.fuzzing --minutes 10``. Fixtures are damaged at random and read in a worker process.
+Wrong is any exception but `InputError`, a table that is not tidy, lines that are not accounted for, a hang, and too
+much memory. Inputs with an answer never seen before are damaged further. What is wrong is made small and kept in
+fixtures/fuzz, which tests/formats/invariants/test_fuzz.py reads again for ever.
 """
 
 import csv
@@ -32,10 +32,10 @@ from profsvc.cli.application import app
 from profsvc.errors import InputError
 from profsvc.formats.parsing.stream import open_stream
 from tests.command_line import parser_of
-from tests.damage import damaged
 from tests.formats.conftest import count_lines
+from tests.robustness.damage import damaged
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 SEEDS = FIXTURES / "fuzz"
 LIST = SEEDS / "seeds.csv"
 COLUMNS = ("file", "format", "expected", "found")

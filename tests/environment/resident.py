@@ -36,7 +36,7 @@ def resident() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="profsvc-") as folder:
         caller, address = Path(folder, "caller.py"), Path(folder, "socket")
         caller.write_text(CALLER, encoding="utf-8")
-        command = [sys.executable, "-c", f"from tests.resident import serve; serve({str(address)!r})"]
+        command = [sys.executable, "-c", f"from tests.environment.resident import serve; serve({str(address)!r})"]
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdin
             assert process.stdout

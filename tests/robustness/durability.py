@@ -1,12 +1,12 @@
 """Kills uploads at random moments, and lets many processes upload at once, and holds the store against what it said.
 
-``python -m tests.durability --kills 500`` runs it on SQLite, with ``--postgres`` on a server (of the tests, or the one
-that PROFSVC_TEST_POSTGRES names). A process uploads file after file and writes down each that was acknowledged; it is
-killed (SIGKILL) after a random time, and another goes on at the first file that was not acknowledged. At the end the
-same files are uploaded undisturbed to a second store. Wrong is an acknowledged file that is not there, a file whose
-rows are not those of the second store, a run whose results are not, once what was cut short is finished, a file that is
-there twice, a row of no file, kept bytes that are missing or damaged, a database that fails its own check, and a file
-left over that ``doctor`` does not list.
+``python -m tests.robustness.durability --kills 500`` runs it on SQLite, with ``--postgres`` on a server (of the tests,
+or the one that PROFSVC_TEST_POSTGRES names). A process uploads file after file and writes down each that was
+acknowledged; it is killed (SIGKILL) after a random time, and another goes on at the first file that was not
+acknowledged. At the end the same files are uploaded undisturbed to a second store. Wrong is an acknowledged file that
+is not there, a file whose rows are not those of the second store, a run whose results are not, once what was cut short
+is finished, a file that is there twice, a row of no file, kept bytes that are missing or damaged, a database that fails
+its own check, and a file left over that ``doctor`` does not list.
 
 ``--crowd 16`` lets so many processes upload 100 files each at once, half of which others upload too.
 """
@@ -41,9 +41,9 @@ from profsvc.store.maintenance import cleanup
 from profsvc.store.results import writer as results_writer
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.results import launch_results as schema
-from tests import postgres
 from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
 from tests.command_line import parser_of
+from tests.environment import postgres
 
 Make = Callable[[int], Iterator[str]]
 SLOWER = 4  # a file takes so much longer on a server, whose connections are made again
@@ -53,7 +53,12 @@ RUNS = 4  # that a crowd uploads into
 # runs in every process.
 FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(
-    ["profsvc.pipeline.ingestion.upload", "profsvc.pipeline.analysis", "tests.benchmarks.reading", "tests.postgres"]
+    [
+        "profsvc.pipeline.ingestion.upload",
+        "profsvc.pipeline.analysis",
+        "tests.benchmarks.reading",
+        "tests.environment.postgres",
+    ]
 )
 # Whatever an upload has rows in, and the key that says whose they are.
 TABLES = {"launches": "launch_id", "metrics": "launch_ref", "samples": "sample_id", "transfers": "transfer_id"}
