@@ -14,8 +14,10 @@ from .counters.from_metrics import (
     used_metric_names as used_metric_names,
 )
 from .counters.merged import (
+    CountersBlock as CountersBlock,
     SourcedCounters as SourcedCounters,
     best_file_per_launch as best_file_per_launch,
+    joined_blocks as joined_blocks,
     merge_counters as merge_counters,
     unmerged_counters as unmerged_counters,
 )

@@ -1,6 +1,6 @@
 """All results of one run: counters, criteria, potential and models of its launches, and of the run as a whole."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 from profsvc import specs
 from profsvc.analysis.causes.remaining_loss import without_remaining
 from profsvc.analysis.causes.rows import launch_causes
-from profsvc.analysis.counters.merged import SourcedCounters
+from profsvc.analysis.counters.merged import CountersBlock
 from profsvc.analysis.launches import criteria
 from profsvc.analysis.launches.characterization import attainable_shares
 from profsvc.analysis.launches.characterization import device_characterization as characterization_of
@@ -95,17 +95,16 @@ def model_results(
 
 def analyze_launches(
     launches: pd.DataFrame,
-    counters: Iterable[tuple[pd.DataFrame, Mapping[str, np.ndarray], str, Sequence[SourcedCounters]]],
+    counters: Iterable[CountersBlock],
     measured: pd.DataFrame,
     domain: Mapping[str, Any],
     rest: OtherLaunches = NO_OTHER_LAUNCHES,
 ) -> Iterator[dict[str, pd.DataFrame]]:
     """Yield the result tables of one run, those of some launches at a time: counters, criteria, potential, models.
 
-    ``launches`` are those of the run that have metrics, once each, ``rest`` what else it has; ``counters`` are what
-    `counters_of` returned for parts of them, with the tool, and the counters of other files that are kept beside them;
-    ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is criteria.toml. A row without launch_id
-    is the run's own, and comes last.
+    ``launches`` are those of the run that have metrics, once each, ``rest`` what else it has; ``counters`` are parts of
+    them; ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is criteria.toml. A row without
+    launch_id is the run's own, and comes last.
     """
     bounds: list[pd.DataFrame] = []
     values: list[pd.DataFrame] = []
@@ -141,6 +140,7 @@ def run_results(
     timed = _with_counted_times(launches, bounds)
     named = timed.assign(kernel=timed["launch_id"].map(launches.set_index("launch_id")["kernel"]))
     whole = potential.run_potential(timed, rest.launches, rest.duration_ns)
+    values = values.sort_values("launch_id", kind="stable")  # a sum of floats depends on its order
     of_run = criteria.run_criteria(values, timed.set_index("launch_id")["duration_ns"])
     return {
         "potential": pd.DataFrame([{"launch_id": None, **whole}]),

@@ -65,7 +65,7 @@ def _analyze_launches(engine: "Engine", run_id: int, *, asked: bool) -> int | No
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
     found, lent = _launches_with_metrics(engine, run_id, tools)
     best, others = analysis.best_file_per_launch(found, store.files_by_metrics(engine, run_id))
-    counters = _counters(engine, best, others, lent, tools)
+    counters = analysis.joined_blocks(_counters(engine, best, others, lent, tools), MIN_LAUNCHES_PER_BLOCK)
     launches = _as_counted(engine, run_id, best)
     rest = _other_launches(engine, run_id, uploads, launches)
     of_kernels: Iterator[dict[str, pd.DataFrame]] = iter(())
@@ -86,7 +86,7 @@ def _analyze_launches(engine: "Engine", run_id: int, *, asked: bool) -> int | No
 
 def _counters(
     engine: "Engine", best: pd.DataFrame, others: pd.DataFrame, lent: pd.DataFrame, tools: Mapping[int, str]
-) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any], str, Sequence[analysis.SourcedCounters]]]:
+) -> Iterator[analysis.CountersBlock]:
     """Yield the counters of launches and their tool, as many at once as have few enough metrics for the memory.
 
     What the ``best`` file of a launch lacks is filled in from ``others`` of the same tool, whose own are kept as well,

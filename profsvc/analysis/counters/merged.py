@@ -1,11 +1,15 @@
 """Counters of launches that several files counted: what the best file of a launch lacks, another may have."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 
 SourcedCounters = tuple[pd.DataFrame, Mapping[str, np.ndarray]]
+CountersBlock = tuple[pd.DataFrame, Mapping[str, np.ndarray], str, Sequence[SourcedCounters]]
+"""Counters of some launches and their sources, the tool, and counters of other files that are kept beside them."""
+MAX_WAITING_KINDS = 8
 
 
 def best_file_per_launch(launches: pd.DataFrame, uploads: Sequence[int]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -55,3 +59,33 @@ def unmerged_counters(counted: Iterable[SourcedCounters], first: "pd.Series[int]
         if own.any():
             kept.append((table[own], {name: np.asarray(behind)[own] for name, behind in sources.items()}))
     return kept
+
+
+def joined_blocks(blocks: Iterable[CountersBlock], launches: int) -> Iterator[CountersBlock]:
+    """Yield the blocks of small files put under each other, so that each has at least so many launches where it can.
+
+    Only blocks of one tool with the same counters are joined: a launch gets the results that its own file gives it.
+    """
+    waiting: dict[tuple[str, tuple[str, ...]], list[CountersBlock]] = {}
+    for block in blocks:
+        key = block[2], tuple(map(str, block[0]))
+        waiting.setdefault(key, []).append(block)
+        if sum(len(part[0]) for part in waiting[key]) >= launches:
+            yield _joined(waiting.pop(key))
+        elif len(waiting) > MAX_WAITING_KINDS:
+            yield _joined(waiting.pop(next(iter(waiting))))
+    yield from map(_joined, waiting.values())
+
+
+def _joined(blocks: Sequence[CountersBlock]) -> CountersBlock:
+    if len(blocks) == 1:
+        return blocks[0]
+    parts, sources, tools, kept = zip(*blocks, strict=True)
+    names = dict.fromkeys(name for part in sources for name in part)
+    behind = {
+        name: np.concatenate(
+            [own.get(name, np.full(len(part), None, dtype=object)) for part, own in zip(parts, sources, strict=True)]
+        )
+        for name in names
+    }
+    return pd.concat(parts), behind, tools[0], list(chain.from_iterable(kept))

@@ -275,3 +275,23 @@ def test_a_file_that_comes_during_an_analysis_is_in_it(engine, monkeypatch):
     launches = {row["launch_id"] for row in store.select(engine, "v1_launches", run_id=run_id)}
     assert {row["launch_id"] for row in rows} == launches | {None}
     assert {row["upload_id"] for row in store.select(engine, "v1_uploads", run_id=run_id)} == {1, 2, 3}
+
+
+def test_a_launch_has_the_same_results_alone_in_its_file(engine):
+    content = gzip.decompress((FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz").read_bytes())
+    *header, first, second, third = (line for line in content.splitlines(keepends=True) if line.startswith(b'"'))
+    for run, files in (("whole", [(first, second, third)]), ("parts", [(first,), (second,), (third,)])):
+        for lines in files:
+            pipeline.ingest(engine, io.BytesIO(b"".join([*header, *lines])), "f.csv", store.RunInfo(name=run))
+    for view in ("v1_counters", "v1_criteria", "v1_potential", "v1_models", "v1_causes"):
+        whole, parts = (
+            [
+                {key: value for key, value in row.items() if key not in {"run_id", "launch_id"}}
+                for row in store.select(engine, view, run_id=run_id)
+            ]
+            for run_id in (1, 2)
+        )
+        assert len(whole) == len(parts) > 0
+        for one, other in zip(whole, parts, strict=True):
+            same = {key: value if isinstance(value, str) else pytest.approx(value) for key, value in other.items()}
+            assert one == same
