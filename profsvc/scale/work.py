@@ -64,8 +64,15 @@ class StoreFiles:
     dated: bool = False
 
     def __call__(self, opened: Opened, group: FileGroup) -> list[Outcome]:
-        """Store them."""
-        return [self._store(opened, group, file) for file in group.files]
+        """Store them; a run of several files is analysed once, after its last."""
+        outcomes = [self._store(opened, group, file) for file in group.files]
+        runs = {one.result.run_id for one in outcomes if one.result is not None} if len(group.files) > 1 else ()
+        try:
+            for run_id in runs:
+                pipeline.analyze_stored(opened.engine, opened.files, int(run_id or 0), power_later=True)
+        except Exception as error:  # of one run; it must not lose the others
+            return [_without_results(outcome, error) for outcome in outcomes]
+        return outcomes
 
     def _store(self, opened: Opened, group: FileGroup, file: str) -> Outcome:
         info = replace(self.info, name=group.run, new_run_id=group.number)
@@ -78,8 +85,9 @@ class StoreFiles:
                     written = datetime.fromtimestamp(os.fstat(stream.fileno()).st_mtime, UTC)
                     info = replace(info, at=store.parse_measured_at(written.isoformat()))
                 done = pipeline.ingest(
-                    opened.engine, stream, readable(path.name), info, self.how, files=opened.files, power_later=True
-                )
+                    opened.engine, stream, readable(path.name), info, self.how, files=opened.files, power_later=True,
+                    results_later=len(group.files) > 1,
+                )  # fmt: skip
         except OSError as error:
             return Outcome(file, group.run, REFUSED, f"it cannot be read: {error.strerror}", InputError.exit_code)
         except InputError as error:
@@ -87,9 +95,22 @@ class StoreFiles:
         except ProfsvcError as error:
             return Outcome(file, group.run, FAILED, str(error), error.exit_code)
         except Exception as error:  # a defect that one file shows must not lose the others
-            said = f"internal error: {type(error).__name__}: {error}; report the traceback of: {DEBUG} {file}"
-            return Outcome(file, group.run, FAILED, said, ServiceError.exit_code)
+            return Outcome(file, group.run, FAILED, _internal_error(error, file), ServiceError.exit_code)
         return Outcome(file, group.run, KNOWN if done.known else STORED, done.message, 0, done)
+
+
+def _internal_error(error: Exception, file: str) -> str:
+    return f"internal error: {type(error).__name__}: {error}; report the traceback of: {DEBUG} {file}"
+
+
+def _without_results(outcome: Outcome, error: Exception) -> Outcome:
+    """Return the outcome of a stored file whose run could not be analysed; of another file, its own."""
+    if outcome.result is None:
+        return outcome
+    own = isinstance(error, ProfsvcError)
+    said = f"stored, but its run could not be analyzed: {error if own else _internal_error(error, outcome.file)}"
+    code = error.exit_code if isinstance(error, ProfsvcError) else ServiceError.exit_code
+    return replace(outcome, status=FAILED, message=said, exit_code=code)
 
 
 @dataclass(frozen=True)

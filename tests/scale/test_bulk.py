@@ -300,3 +300,26 @@ def board_log(number: int) -> str:
 def test_the_exports_of_the_benchmark_differ_and_are_read() -> None:
     texts = {export(kind, number, 5) for kind in ("smi", "nvprof", "nsys") for number in range(3)}
     assert len(texts) == 9
+
+
+def test_a_run_that_cannot_be_analyzed_is_told_of_each_of_its_files(
+    place: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder := tmp_path / "night").mkdir()
+    for name in ("plain.csv", "bad_cut_header.csv", "swiss.csv"):
+        shutil.copy(FIXTURES / "ncu_raw" / name, folder)
+    groups = scale.group_files([str(folder)], "folder")
+
+    def statuses() -> list[tuple[str, int]]:
+        done = scale.ingest(place, scale.one_process(place), groups, store.RunInfo(), HOW)
+        return [(one.status, one.exit_code) for one in done]
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise ServiceError("no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline.analysis, "analyze", broken)
+        assert statuses() == [("refused", 6), ("failed", 5), ("failed", 5)]
+    assert statuses() == [("refused", 6), ("known", 0), ("known", 0)]
+    assert not store.unfinished(place.engine)
+    assert store.select(place.engine, "v1_criteria")

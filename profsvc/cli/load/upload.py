@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 from click import Context
 
@@ -24,7 +24,7 @@ from profsvc.cli.console.common import (
 )
 from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.load.ingest import ClusterOption, WorkersOption, working
-from profsvc.errors import InputError, NotFoundError, PartlyStoredError, UsageError, counted
+from profsvc.errors import InputError, NotFoundError, PartlyStoredError, ProfsvcError, UsageError, counted
 
 if TYPE_CHECKING:
     from profsvc.pipeline import ImportResult, Progress, ReadOptions
@@ -40,6 +40,13 @@ COLUMNS = (
     "file_name", "run", "run_id", "upload_id", "known", "format", "launches", "samples",
     "lines", "lines_stored", "lines_skipped", "lines_rejected", "message",
 )  # fmt: skip
+
+
+class Taking(NamedTuple):
+    """What takes a file, and what analyses a run when its last file is stored; None where `take` does that."""
+
+    take: "Take"
+    finish: "Callable[[int], None] | None" = None
 
 
 def _files(paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -154,10 +161,10 @@ def upload(
     if at == OF_FILE and "-" in files:
         raise UsageError("--at file: stdin has no file time; give the time, such as --at 2026-10-24T03:00:00Z")
     how = pipeline.ReadOptions(form or None, timezone or None, clock_offset, tuple(column), tuple(position))
-    take = taking(context, how, check)
+    taken = taking(context, how, check, several=len(files) > 1)
     for file, reason in unread.items():
         print_message(f"{file}: refused: {reason}", kind="error")
-    verdicts, refused = store_files(files, take, info, check, dated=at == OF_FILE)
+    verdicts, refused = store_files(files, taken, info, check, dated=at == OF_FILE)
     refused += len(unread)
     if output:
         print_rows(COLUMNS, [vars(v) for v in verdicts], output)
@@ -168,10 +175,13 @@ def upload(
         raise InputError("nothing was stored")
 
 
-def taking(context: Context, how: "ReadOptions", check: bool = False, keeps: bool = True) -> "Take":
-    """Return the function that takes a file: a check only, the service, or the store.
+def taking(
+    context: Context, how: "ReadOptions", check: bool = False, keeps: bool = True, several: bool = True
+) -> Taking:
+    """Return what takes files: a check only, the service, or the store.
 
-    With ``keeps``, a file is queued while the service is unreachable; otherwise that is an error.
+    With ``keeps``, a file is queued while the service is unreachable; otherwise that is an error. With ``several``, a
+    run in this store is analysed once, after its last file.
     """
     gc.set_threshold(MIN_OBJECTS_TO_COLLECT)
     from profsvc import pipeline
@@ -179,14 +189,18 @@ def taking(context: Context, how: "ReadOptions", check: bool = False, keeps: boo
 
     keep_blocks()  # before any thread is there
     if check:
-        return lambda stream, name, progress, _: pipeline.check_file(stream, name, how, progress)
+        return Taking(lambda stream, name, progress, _: pipeline.check_file(stream, name, how, progress))
     if service := open_service(context):
         from profsvc.cli.service.remote import sending
 
-        return sending(service, how, keeps)
+        return Taking(sending(service, how, keeps))
     engine = open_engine(context)
     kept = open_files(engine)
-    return lambda stream, name, progress, info: pipeline.ingest(engine, stream, name, info, how, progress, kept)
+
+    def take(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo") -> "ImportResult":
+        return pipeline.ingest(engine, stream, name, info, how, progress, kept, results_later=several)
+
+    return Taking(take, partial(pipeline.analyze_stored, engine, kept) if several else None)
 
 
 def written_at(about: os.stat_result) -> str:
@@ -197,10 +211,35 @@ def written_at(about: os.stat_result) -> str:
 
 
 def store_files(
-    files: Sequence[str], take: "Take", info: "RunInfo", checked: bool = False, *, dated: bool = False
+    files: Sequence[str], taking: Taking, info: "RunInfo", checked: bool = False, *, dated: bool = False
 ) -> tuple[list["ImportResult"], int]:
     """Take the files, ``dated`` each by when it was written; return the verdicts on them, and how many were refused."""
     verdicts: list[ImportResult] = []
+    try:
+        refused = _take_files(files, taking.take, info, verdicts, checked=checked, dated=dated)
+        if taking.finish:
+            for run_id in _run_ids(verdicts):
+                taking.finish(run_id)
+    except (KeyboardInterrupt, ProfsvcError):
+        if taking.finish and verdicts:
+            runs = " ".join(map(str, _run_ids(verdicts)))
+            print_message(
+                f"stopped after {len(verdicts)} of {counted(len(files), 'file')}; the same command goes on, or "
+                f"compute the results of what is stored with: profsvc analyze {runs}",
+                kind="error",
+            )
+        raise
+    return verdicts, refused
+
+
+def _run_ids(verdicts: "Sequence[ImportResult]") -> list[int]:
+    return sorted({one.run_id for one in verdicts if one.run_id is not None})
+
+
+def _take_files(
+    files: Sequence[str], take: "Take", info: "RunInfo", verdicts: list["ImportResult"], *, checked: bool, dated: bool
+) -> int:
+    """Take the files, add the verdict on each that is stored, and return how many were refused."""
     refused = 0
     for text in files:
         if dated:
@@ -223,7 +262,7 @@ def store_files(
         if info.name is None and verdict.run_id is not None:
             info = dataclasses.replace(info, run_id=verdict.run_id)  # the first file makes the run of the others
         print_message(describe_upload(verdict, checked=checked))
-    return verdicts, refused
+    return refused
 
 
 def analyze(

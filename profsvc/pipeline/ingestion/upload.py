@@ -51,12 +51,14 @@ def ingest(
     files: store.BlobStore | None = None,
     *,
     power_later: bool = False,
+    results_later: bool = False,
 ) -> ImportResult:
     """Store a file in one transaction, then analyse its run; a run has the same bytes once. They are kept in ``files``.
 
     Where a server goes meanwhile, the file is read and stored again: that is safe, for its bytes are known. What was
     stored and not analysed, because of a kill between the two, is analysed when the bytes come again. With
-    ``power_later`` the caller analyses the power of runs that logged it.
+    ``power_later`` the caller analyses the power of runs that logged it; with ``results_later`` it calls
+    `analyze_stored` for the run when its last file is stored.
     """
     room = partial(store.unpack_folder, files)
     with copies_in(room), store.open_incoming(source, room, progress) as arrival:
@@ -78,8 +80,9 @@ def ingest(
         if arrival.size > MAX_FREE_BYTES:
             free_blocks()
         here = partial(open_arriving_or_kept, arrival, files)
+        finish = _simulate_traces if results_later else partial(_analyze_if_unfinished, power_later=power_later)
         try:
-            store.retry(engine, partial(_analyze_if_unfinished, engine, stored.run_id, here, power_later=power_later))
+            store.retry(engine, partial(finish, engine, stored.run_id, here))
         except NotFoundError:
             if store.select(engine, "v1_runs", run_id=stored.run_id):
                 raise
@@ -105,11 +108,31 @@ def ingest(
 
 def _analyze_if_unfinished(engine: "Engine", run_id: int, opened: OpenUpload, *, power_later: bool = False) -> bool:
     """Compute what is not finished of a run, whatever cut it short; tell whether there was anything."""
-    if store.select(engine, "v1_uploads", run_id=run_id, format=MEMORY_TRACE):
-        pipeline.memory_traces.simulate_traces(engine, run_id, opened)
+    _simulate_traces(engine, run_id, opened)
     if wanted := run_id in store.unfinished(engine, run_id):
         pipeline.analysis.analyze(engine, run_id, power_later=power_later)
     return wanted
+
+
+def _simulate_traces(engine: "Engine", run_id: int, opened: OpenUpload) -> None:
+    """Simulate the memory traces of a run while their bytes are here: they may not be kept."""
+    if store.select(engine, "v1_uploads", run_id=run_id, format=MEMORY_TRACE):
+        pipeline.memory_traces.simulate_traces(engine, run_id, opened)
+
+
+@store.keep_connections
+def analyze_stored(engine: "Engine", files: store.BlobStore, run_id: int, *, power_later: bool = False) -> None:
+    """Analyse a run once, after `ingest` stored several files in it with ``results_later``."""
+    finish = partial(_analyze_if_unfinished, power_later=power_later)
+    try:
+        store.retry(engine, partial(finish, engine, run_id, open_kept_bytes(files)))
+    except NotFoundError:
+        if store.select(engine, "v1_runs", run_id=run_id):
+            raise
+        raise NotFoundError(
+            f"run {run_id} was deleted before its results were computed; upload its files again, or restore it with: "
+            "profsvc undelete"
+        ) from None
 
 
 @store.keep_connections

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from profsvc import store
+from profsvc import pipeline, store
+from profsvc.errors import ServiceError
+from profsvc.pipeline import analysis
 
 PLAIN = "ncu_raw/plain.csv"
 BAD = "ncu_raw/bad_contradicting_numbers.csv"
@@ -359,3 +361,42 @@ def test_a_full_disk_under_the_output_is_said_as_that(cli, fixtures, store_file,
     assert (
         done.stderr == "Error: the output cannot be written: no space is left on the disk; free some space and repeat\n"
     )
+
+
+def test_a_run_of_several_files_is_analyzed_once(cli, fixtures, store_file, monkeypatch):
+    files = [fixtures / "ncu_raw" / name for name in ("plain.csv", "swiss.csv", "french.csv")]
+    analyzed = []
+    analyze = analysis.analyze
+    monkeypatch.setattr(
+        analysis, "analyze", lambda *given, **how: (analyzed.append(given[1]), analyze(*given, **how))[1]
+    )
+    assert cli("upload", *files, fixtures / BAD, "--run", "r").code == 7
+    assert analyzed == [1]
+    together = [row | {"run_id": 1} for row in select(store_file, "v1_criteria")]
+    store_file.unlink()
+    for file in files:
+        assert cli("upload", file, "--run", "r").code == 0
+    assert analyzed == [1] * 4
+    assert select(store_file, "v1_criteria") == together
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ServiceError("the disk is full")], ids=["Ctrl-C", "disk"])
+def test_an_upload_that_stops_says_what_is_not_computed_yet(cli, fixtures, store_file, monkeypatch, error):
+    def ingest(engine, stream, name, *given, **how):
+        if name == "swiss.csv":
+            raise error
+        return stored(engine, stream, name, *given, **how)
+
+    stored = pipeline.ingest
+    monkeypatch.setattr(pipeline, "ingest", ingest)
+    files = fixtures / PLAIN, fixtures / "ncu_raw" / "swiss.csv", fixtures / "ncu_raw" / "french.csv"
+    said = cli("upload", *files, "--run", "r")
+    assert said.code in (5, 130)
+    assert "stopped after 1 of 3 files; the same command goes on" in said.err
+    assert "profsvc analyze 1" in said.err
+    monkeypatch.undo()
+    monkeypatch.setenv("PROFSVC_STORE", str(store_file))
+    assert not select(store_file, "v1_criteria")
+    assert cli("upload", *files, "--run", "r").code == 0
+    assert len(select(store_file, "v1_uploads")) == 3
+    assert select(store_file, "v1_criteria")
