@@ -171,7 +171,7 @@ def test_devices_are_whole(key: str) -> None:
     assert known.registers_per_sm % known.register_allocation_unit == 0
     assert known.register_allocation_scope in ("warp", "block")
     assert known.shared_mem_per_block_max_bytes <= known.shared_mem_per_sm_bytes
-    assert known.max_threads_per_block <= known.max_threads_per_sm
+    assert known.max_threads_per_block <= known.max_warps_per_sm * known.warp_size
     assert {"limits", "allocation", "lanes", "sms", "clocks", "dram"} <= set(known.source)
     assert (known.l2_size_bytes is None) or "l2" in known.source
     assert (known.l1_size_bytes is None) or "l1" in known.source

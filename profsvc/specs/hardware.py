@@ -75,11 +75,6 @@ class Device:
     tensor_sparsity_factor: float | None = None
 
     @property
-    def max_threads_per_sm(self) -> int:
-        """Thread slots per SM."""
-        return self.max_warps_per_sm * self.warp_size
-
-    @property
     def fp32_peak_flop_per_s(self) -> float:
         """FP32 peak at the boost clock, a multiply-add counting as 2."""
         return 2 * self.sms * self.fp32_lanes_per_sm * self.boost_clock_hz

@@ -167,7 +167,7 @@ def test_versions_of_the_matrix_product() -> None:
     assert [device.sms, device.registers_per_sm, device.shared_mem_per_sm_bytes, device.max_blocks_per_sm] == [
         int(has[name]) for name in ("SMs", "registers per SM", "shared memory per SM", "max blocks per SM")
     ]
-    assert device.max_threads_per_sm == int(has["max threads per SM"])
+    assert device.max_warps_per_sm * device.warp_size == int(has["max threads per SM"])
 
 
 @pytest.mark.parametrize(

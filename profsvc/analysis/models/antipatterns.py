@@ -20,8 +20,6 @@ from profsvc.formulas.performance.occupancy import staircase
 from profsvc.formulas.performance.time_bound import antiparallel_report, time_bound
 
 MODEL = "antiparallel"
-OF_RUN, OF_SOURCE = "run", "source"
-"""What patterns need that the counters of a launch do not have: the times of its run, its source page."""
 SECTOR_BYTES = 32.0
 Ratio = Callable[[Counts, Values], Any]
 

@@ -53,25 +53,16 @@ def is_of_toolkit(file: str) -> bool:
 NO_TEXTS: Texts = {}
 
 
-def line_times(instructions: Sequence[Row], causes: Sequence[Row], texts: Texts = NO_TEXTS) -> dict[Line, float]:
-    """Return the share of the time that each line causes; they add up to 1. Empty without samples.
-
-    ``instructions`` have ``address, sass, file, source_line``, the counts of ``v1_source_lines`` and ``stalls``, the
-    samples per stall reason, in the order of their addresses. ``causes`` are rows with ``cause`` and
-    ``saving_fraction``. What no cause with lines saves is divided by samples. ``texts`` are those of the lines, by file
-    and line; without them registers alone show who calls a header.
-    """
-    total: dict[Line, float] = {}
-    for times in times_by_cause(instructions, causes, texts).values():
-        for line, time in times.items():
-            total[line] = total.get(line, 0.0) + time
-    return total
-
-
 def times_by_cause(
     instructions: Sequence[Row], causes: Sequence[Row], texts: Texts = NO_TEXTS
 ) -> dict[str | None, dict[Line, float]]:
-    """Return for each cause with lines the share of the time of each line, as `line_times`; None has the rest."""
+    """Return for each cause with lines the share of the time that each line causes; all add up to 1.
+
+    None has what no cause with lines saves, divided by samples; empty without samples. ``instructions`` have ``address,
+    sass, file, source_line``, the counts of ``v1_source_lines`` and ``stalls``, the samples per stall reason, in the
+    order of their addresses. ``causes`` are rows with ``cause`` and ``saving_fraction``. ``texts`` are those of the
+    lines, by file and line; without them registers alone show who calls a header.
+    """
     code = _Code(instructions, texts)
     samples = sum(code.time)
     if not samples > 0:

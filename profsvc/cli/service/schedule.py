@@ -105,17 +105,6 @@ def list_(context: Context, limit: LimitOption = 0, output: OutputOption = "tabl
 ScheduleNumber = Annotated[int, Argument(help="Number of the schedule, from: profsvc schedule list.", metavar="NUMBER")]
 
 
-def _act_on_schedule(context: Context, verb: str, schedule: int) -> None:
-    """Remove, pause or resume a schedule, and say so."""
-    from profsvc import store
-
-    part, engine = load_scheduler(), open_engine(context)
-    done = {"remove": "removed", "pause": "paused", "resume": "resumed"}
-    acts = {"remove": store.remove_schedule, "pause": part.pause, "resume": part.resume}
-    acts[verb](engine, schedule)
-    print_message(f"schedule {schedule} {done[verb]}")
-
-
 @group.function()
 def remove(context: Context, schedule: ScheduleNumber) -> None:
     """Remove a schedule and the record of its slots.
@@ -124,7 +113,10 @@ def remove(context: Context, schedule: ScheduleNumber) -> None:
 
       profsvc schedule remove 1
     """
-    _act_on_schedule(context, "remove", schedule)
+    from profsvc import store
+
+    store.remove_schedule(open_engine(context), schedule)
+    print_message(f"schedule {schedule} removed")
 
 
 @group.function()
@@ -135,7 +127,8 @@ def pause(context: Context, schedule: ScheduleNumber) -> None:
 
       profsvc schedule pause 1
     """
-    _act_on_schedule(context, "pause", schedule)
+    load_scheduler().pause(open_engine(context), schedule)
+    print_message(f"schedule {schedule} paused")
 
 
 group.function("rest", hidden=True)(pause)
@@ -149,7 +142,8 @@ def resume(context: Context, schedule: ScheduleNumber) -> None:
 
       profsvc schedule resume 1
     """
-    _act_on_schedule(context, "resume", schedule)
+    load_scheduler().resume(open_engine(context), schedule)
+    print_message(f"schedule {schedule} resumed")
 
 
 @group.function()

@@ -3,8 +3,7 @@
 import pytest
 
 from profsvc.analysis.source_code.inlined import calls_of_header, calls_of_short_functions, defined_function, with_calls
-from profsvc.analysis.source_code.line_times import line_times
-from tests.analysis.source_code.test_line_times import HEADER, row
+from tests.analysis.source_code.test_line_times import HEADER, line_times, row
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """The time that lines cause: waits at what is waited for, calls at the calling line, savings at their instructions."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from profsvc.analysis.source_code.line_times import is_of_toolkit, line_times
+from profsvc.analysis.source_code.line_times import NO_TEXTS, is_of_toolkit, times_by_cause
 from profsvc.specs.advice.causes import causes
 from profsvc.specs.advice.line_evidence import line_evidence
 
@@ -13,6 +14,14 @@ COUNTS = (
     "l2_sectors", "ideal_l2_sectors", "shared_wavefronts", "ideal_shared_wavefronts", "thread_instructions",
     "thread_instructions_on",
 )  # fmt: skip
+
+
+def line_times(instructions: list[dict[str, Any]], causes: list[dict[str, Any]], texts: Any = NO_TEXTS) -> Counter:
+    """The share of the time of each line, by all causes."""
+    total: Counter = Counter()
+    for times in times_by_cause(instructions, causes, texts).values():
+        total.update(times)
+    return total
 
 
 def row(place: int, line: int, sass: str, file: str = "a.cu", **values: Any) -> dict[str, Any]:
