@@ -1,5 +1,6 @@
 """``/v1/runs/{run}``, ``/v1/compare``, ``/v1/accuracy`` and ``/v1/explain/{name}``: what the command line prints."""
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -9,15 +10,14 @@ from starlette.responses import Response
 
 from profsvc import store, views
 from profsvc.errors import AccessError, NotFoundError, UsageError
-from profsvc.views.comparison import several_runs as several
-from profsvc.views.comparison import two_runs as side_by_side
-from profsvc.views.explain import numbers as walk
+from profsvc.views.comparison import several_runs, two_runs
+from profsvc.views.explain import numbers as explain_view
 from profsvc.views.launches import metrics as metric_view
 from profsvc.views.launches import source_lines as source_view
 from profsvc.views.models import antipatterns as pattern_view
 from profsvc.views.models import predictions, run_graph
 from profsvc.views.models import versions as version_view
-from profsvc.views.models import what_if as otherwise
+from profsvc.views.models import what_if as what_if_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
 from profsvc.web.http.routes import add_route, path_param, query_param
@@ -33,13 +33,14 @@ WHAT_IF_OPTIONS = {
     "frequency": "SM clock, such as 1200MHz",
     "bandwidth": "DRAM bandwidth in GB/s, or with unit, such as 2TB/s",
 }
+Handler = Callable[[Request], Awaitable[Response]]
 MAX_LAUNCHES = 10_000
 RUN_DESCRIPTION = "run by number, name or project/name"
 
 
-def run_id_of(request: Request, get_run: str) -> int:
+def run_id_of(request: Request, run: str) -> int:
     """Return the number of a run that this request may see."""
-    return store.find_run(app_state(request).engine, get_run, grant_of(request).project)
+    return store.find_run(app_state(request).engine, run, grant_of(request).project)
 
 
 async def get_run(request: Request) -> Response:
@@ -96,11 +97,11 @@ def _answer_what_if(request: Request) -> Response:
     kernel, device = args.text("kernel") or None, args.text("device") or None
     axes = {
         axis: [part for text in args.texts(option) for part in text.split(",") if part]
-        for axis, option in otherwise.OPTIONS.items()
+        for axis, option in what_if_view.OPTIONS.items()
     }
     number = run_id_of(request, request.path_params["run"])
     args.reject_unknown()
-    return success(request, otherwise.what_if(app_state(request).engine, number, kernel, axes, device))
+    return success(request, what_if_view.what_if(app_state(request).engine, number, kernel, axes, device))
 
 
 async def get_antipatterns(request: Request) -> Response:
@@ -144,7 +145,7 @@ def _answer_several(request: Request) -> Response:
     args.reject_unknown()
     ids = [run_id_of(request, name) for name in names]
     base = run_id_of(request, baseline) if baseline else None
-    return success(request, several.compare_several(app_state(request).engine, ids, base))
+    return success(request, several_runs.compare_several(app_state(request).engine, ids, base))
 
 
 async def get_comparison(request: Request) -> Response:
@@ -162,13 +163,13 @@ def _answer_comparison(request: Request) -> Response:
     before, after = args.text("before"), args.required("after", RUN_DESCRIPTION)
     mapped, limits = args.pairs("map", "reduce_v1=reduce_v7"), args.texts("fail_on")
     args.reject_unknown()
-    side_by_side.failures({"kernels": [], "criteria": []}, limits)  # reject a wrong limit before any work
+    two_runs.failures({"kernels": [], "criteria": []}, limits)  # reject a wrong limit before any work
     new, engine = run_id_of(request, after), app_state(request).engine
     old = run_id_of(request, before) if before else _previous(engine, new)
-    view = side_by_side.compare(engine, old, new, mapped)
+    view = two_runs.compare(engine, old, new, mapped)
     if request.method == "POST":
         view["predictions"] = predictions.record(engine, view)
-    found = {"failures": side_by_side.failures(view, limits), "unjudged": side_by_side.unjudged(view, limits)}
+    found = {"failures": two_runs.failures(view, limits), "unjudged": two_runs.unjudged(view, limits)}
     return success(request, view | found)
 
 
@@ -223,7 +224,7 @@ def _answer_explanation(request: Request) -> Response:
         raise UsageError("kernel selects a launch of a run; also give run")
     number = run_id_of(request, of_run) if of_run else None
     engine = app_state(request).engine
-    return success(request, walk.explain(engine, request.path_params["name"], number, kernel or None))
+    return success(request, explain_view.explain(engine, request.path_params["name"], number, kernel or None))
 
 
 async def list_formats(request: Request) -> Response:
@@ -232,97 +233,67 @@ async def list_formats(request: Request) -> Response:
     return success(request, {"formats": views.readers()})
 
 
-def register(app: FastAPI) -> None:
-    """Add the routes."""
-    kernel = query_param("kernel", "string", "number of a launch, id:LAUNCH_ID, or (part of) a kernel name")
-    launches: dict[str, Any] = {"minimum": 1, "maximum": MAX_LAUNCHES}
-    limit = query_param("limit", "integer", "maximum number of launches, longest first", **launches)
-    takes = [
-        path_param("run", RUN_DESCRIPTION, "h200"),
-        kernel,
-        query_param("device", "string", "device of the catalogue"),
-    ]
-    takes += [
-        query_param(
-            option,
-            "array",
-            f"{what}; several separated by commas; x0.5 scales the present value",
-            items={"type": "string"},
-        )
-        for option, what in WHAT_IF_OPTIONS.items()
-    ]
-    add_route(app, "/v1/runs/{run:path}/whatif", get_what_if, "read", name="what_if", takes=takes, tag="runs")
-    takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel]
-    add_route(app, "/v1/runs/{run:path}/antipatterns", get_antipatterns, "read", name="antipatterns", takes=takes,
-              tag="runs")  # fmt: skip
-    most: dict[str, Any] = {"minimum": 1, "maximum": source_view.MAX_ROWS}
-    lines = query_param("limit", "integer", "maximum number of lines, those that cost most time first", **most)
-    takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, lines]
-    add_route(app, "/v1/runs/{run:path}/source", get_source, "read", name="source_lines", takes=takes, tag="runs")
-    takes = [
-        path_param("run", RUN_DESCRIPTION, "h200"),
-        query_param("kernel", "string", "number of a launch, id:LAUNCH_ID, or (part of) a kernel name", "0",
-                    required=True),
+KERNEL = query_param("kernel", "string", "number of a launch, id:LAUNCH_ID, or (part of) a kernel name")
+LIMIT = query_param("limit", "integer", "maximum number of launches, longest first", minimum=1, maximum=MAX_LAUNCHES)
+RUN = path_param("run", RUN_DESCRIPTION, "h200")
+LIST = {"type": "string"}
+COMPARED = (
+    query_param("before", "string", f"the {RUN_DESCRIPTION}; default: the run before of the same project, device and "
+                "branch (tag branch)", "h200"),
+    query_param("after", "string", f"the {RUN_DESCRIPTION}", "h200", required=True),
+    query_param("map", "array", "OLD=NEW, a renamed kernel; repeatable", items=LIST),
+    query_param("fail_on", "array", "duration=5%, divergence=0.05: what goes beyond is in `failures`, limits without "
+                "data in `unjudged`; repeatable", items=LIST),
+)  # fmt: skip
+# Path, handler, name and parameters. That of a run comes last of those below it, because its name may contain anything.
+ROUTES: tuple[tuple[str, Handler, str, Sequence[Mapping[str, Any]]], ...] = (
+    ("/v1/runs/{run:path}/whatif", get_what_if, "what_if", (
+        RUN, KERNEL, query_param("device", "string", "device of the catalogue"),
+        *(query_param(option, "array", f"{what}; several separated by commas; x0.5 scales the present value",
+                      items=LIST) for option, what in WHAT_IF_OPTIONS.items()),
+    )),
+    ("/v1/runs/{run:path}/antipatterns", get_antipatterns, "antipatterns", (RUN, KERNEL)),
+    ("/v1/runs/{run:path}/source", get_source, "source_lines", (
+        RUN, KERNEL, query_param("limit", "integer", "maximum number of lines, those that cost most time first",
+                                 minimum=1, maximum=source_view.MAX_ROWS),
+    )),
+    ("/v1/runs/{run:path}/metrics", get_launch_metrics, "launch_metrics", (
+        RUN, KERNEL | {"required": True, "example": "0"},
         query_param("search", "string", "words in the section or name of the metrics"),
         query_param("baseline_run", "string", f"{RUN_DESCRIPTION} of the baseline; default: the same run"),
         query_param("baseline", "string", "launch of the baseline, like kernel; default: the same"),
-    ]  # fmt: skip
-    add_route(app, "/v1/runs/{run:path}/metrics", get_launch_metrics, "read", name="launch_metrics", takes=takes,
-              tag="runs")  # fmt: skip
-    parts = query_param("show", "string", "nodes, arcs or warps")
-    takes = [path_param("run", RUN_DESCRIPTION, "h200"), parts, limit]
-    add_route(app, "/v1/runs/{run:path}/graph", get_graph, "read", name="run_graph", takes=takes, tag="runs")
-    takes = [path_param("run", RUN_DESCRIPTION, "h200"), kernel, limit]
-    add_route(app, "/v1/runs/{run:path}", get_run, "read", name="show_run", takes=takes, tag="runs")
-    takes = [
-        query_param("run", "array", f"{RUN_DESCRIPTION}; repeatable, in order", "h200", required=True,
-                    items={"type": "string"}),
+    )),
+    ("/v1/runs/{run:path}/graph", get_graph, "run_graph", (
+        RUN, query_param("show", "string", "nodes, arcs or warps"), LIMIT,
+    )),
+    ("/v1/runs/{run:path}", get_run, "show_run", (RUN, KERNEL, LIMIT)),
+    ("/v1/versions", get_versions, "versions", (
+        query_param("run", "array", f"{RUN_DESCRIPTION}; repeatable, in order", "h200", required=True, items=LIST),
         query_param("kernel", "string", "kernels with this name, or with this part of it"),
-    ]  # fmt: skip
-    add_route(app, "/v1/versions", get_versions, "read", name="versions", takes=takes, tag="runs")
-    takes = [
-        query_param("run", "array", f"the {RUN_DESCRIPTION}; repeatable", "h200", required=True,
-                    items={"type": "string"}),
+    )),
+    ("/v1/compare/runs", get_several, "compare_several", (
+        query_param("run", "array", f"the {RUN_DESCRIPTION}; repeatable", "h200", required=True, items=LIST),
         query_param("baseline", "string", "the run that the others are compared with; default: the first"),
-    ]  # fmt: skip
-    add_route(app, "/v1/compare/runs", get_several, "read", name="compare_several", takes=takes, tag="runs")
-    takes = [
-        query_param("before", "string", f"the {RUN_DESCRIPTION}; default: the run before of the same project, device "
-                    "and branch (tag branch)", "h200"),
-        query_param("after", "string", f"the {RUN_DESCRIPTION}", "h200", required=True),
-        query_param("map", "array", "OLD=NEW, a renamed kernel; repeatable", items={"type": "string"}),
-        query_param("fail_on", "array", "duration=5%, divergence=0.05: what goes beyond is in `failures`, "
-             "limits without data in `unjudged`; repeatable",
-             items={"type": "string"}),
-    ]  # fmt: skip
-    add_route(app, "/v1/compare", get_comparison, "read", name="compare_runs", takes=takes, tag="runs")
-    add_route(
-        app,
-        "/v1/compare",
-        record_comparison,
-        "upload",
-        name="record_comparison",
-        methods=["POST"],
-        takes=takes,
-        tag="runs",
-    )
-    takes = [
+    )),
+    ("/v1/compare", get_comparison, "compare_runs", COMPARED),
+    ("/v1/accuracy", get_accuracy, "accuracy", (
         query_param("project", "string", "only predictions for runs of this project"),
         query_param("source", "string", "only those of profsvc or of a tool such as ncu"),
         query_param("acted", "string", "1: only criteria that the change improved", enum=["0", "1"]),
         query_param("best", "string", "1: of several later runs only the fastest", enum=["0", "1"]),
         query_param("unchanged", "string", "1: also pairs whose kernel is not known to have changed", enum=["0", "1"]),
-    ]
-    add_route(app, "/v1/accuracy", get_accuracy, "read", name="accuracy", takes=takes, tag="runs")
-    name = path_param("name", "criterion, counter, metric, or potential", "divergence")
-    of_run = query_param("run", "string", "run whose values are traced to lines of its files")
-    add_route(
-        app,
-        "/v1/explain/{name:path}",
-        get_explanation,
-        "read",
-        name="explain_name",
-        takes=[name, of_run, kernel],
-        tag="runs",
-    )
-    add_route(app, "/v1/formats", list_formats, "read", name="list_formats", tag="runs")
+    )),
+    ("/v1/explain/{name:path}", get_explanation, "explain_name", (
+        path_param("name", "criterion, counter, metric, or potential", "divergence"),
+        query_param("run", "string", "run whose values are traced to lines of its files"), KERNEL,
+    )),
+    ("/v1/formats", list_formats, "list_formats", ()),
+)  # fmt: skip
+
+
+def register(app: FastAPI) -> None:
+    """Add the routes."""
+    for path, handler, name, takes in ROUTES:
+        add_route(app, path, handler, "read", name=name, takes=takes, tag="runs")
+    add_route(app, "/v1/compare", record_comparison, "upload", name="record_comparison", methods=["POST"],
+              takes=COMPARED, tag="runs")  # fmt: skip
