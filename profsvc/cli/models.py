@@ -104,7 +104,7 @@ def _read(one: Input, given: str) -> str:
 def _answer(
     context: Context, calculator: Calculator, values: Mapping[str, str], output: str, plot: Path | None, form: str
 ) -> None:
-    from profsvc.reports.text.models import index as text
+    from profsvc.reports.text.models import index as models_text
     from profsvc.views.calculators.answers import calculate
 
     service = open_service(context)
@@ -115,7 +115,7 @@ def _answer(
         if view["figure"] is None:
             raise UsageError(f"--plot: this answer has no figure; {'; '.join(view['notes']) or 'give more values'}")
         write_picture(plot, lines.draw(view["figure"], form))
-    print_view(view, output, text.answer, view["columns"], view["rows"])
+    print_view(view, output, models_text.answer, view["columns"], view["rows"])
     if output not in {"json", "table"}:
         for words in view["notes"]:
             print_message(f"note: {words}")
@@ -139,14 +139,14 @@ def models(
 
       profsvc models today -o csv
     """
-    from profsvc.reports.text.models import index as model_text
+    from profsvc.reports.text.models import index as models_text
     from profsvc.views.models.index import index
 
     if service := open_service(context):
         view = service.models(run)
     else:
         view = index(open_engine(context, only_reads=True) if run is not None else None, run)
-    print_view(view, output, model_text.index, view["columns"], view["rows"])
+    print_view(view, output, models_text.index, view["columns"], view["rows"])
 
 
 def register(app: Group) -> None:

@@ -7,8 +7,8 @@ from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING, advice
 from profsvc.views.catalog import in_order, titles_and_hints
 from profsvc.views.launches import causes
 from profsvc.views.launches.listing import LIMIT, grouped, tools_of, why_no_result
-from profsvc.views.traces import memory as memory_traces
-from profsvc.views.traces import wall_time as wall_times
+from profsvc.views.traces import memory as memory_traces_view
+from profsvc.views.traces import wall_time as wall_time_view
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -62,8 +62,8 @@ def run(
         "sensors": store.sensors(engine, run_id),
         "transfers": store.transfers_by_kind(engine, run_id),
         "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
-        "traces": memory_traces.of_run(engine, run_id),
-        "wall_time": wall_times.wall_time(engine, run_id, uploads),
+        "traces": memory_traces_view.of_run(engine, run_id),
+        "wall_time": wall_time_view.wall_time(engine, run_id, uploads),
         "rejects": store.count(engine, "v1_rejects", run_id),
     }
 

@@ -85,7 +85,7 @@ RATIOS: Mapping[str, Ratio] = {
 
 
 def measured_ratios(counts: Counts, values: Values) -> dict[str, Array]:
-    """Return the ratio of each pattern in `RATIOS`, a number a launch, NaN where it is not known."""
+    """Return the ratio of each pattern in `RATIOS`, one number per launch, NaN where it is not known."""
     shape = counts.index.shape
     with np.errstate(all="ignore"):
         return {

@@ -40,7 +40,7 @@ ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 class Inputs(NamedTuple):
-    """Inputs of launches: a number or a number a launch each, NaN where missing, and which alternative gave it.
+    """Inputs of launches: one number, or one per launch, NaN where missing, and which alternative gave it.
 
     ``used`` holds the place of the alternative in the table, -1 where none gave a number.
     """

@@ -93,7 +93,7 @@ def _numbers(kernels: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _rates(kernels: pd.DataFrame, units: list[specs.PowerUnit]) -> npt.NDArray[np.float64]:
-    """Access rates of the units, a unit a column."""
+    """Access rates of the units, one unit per column."""
     return np.column_stack(
         [np.ones(len(kernels)) if u.counter is None else kernels[u.counter].clip(0, 1) for u in units]
     ).astype(np.float64)

@@ -28,14 +28,14 @@ def antipatterns(
 
       profsvc antipatterns today --kernel reduce -o json
     """
-    from profsvc.reports.text.models import antipatterns as text
-    from profsvc.views.models import antipatterns as view_of
+    from profsvc.reports.text.models import antipatterns as antipatterns_text
+    from profsvc.views.models import antipatterns as antipatterns_view
 
     if service := open_service(context):
         view = service.antipatterns(run, kernel or None)
     else:
-        view = view_of.antipatterns(open_engine(context, only_reads=True), run, kernel or None)
-    print_view(view, output, text.page, view_of.COLUMNS, view["rows"])
+        view = antipatterns_view.antipatterns(open_engine(context, only_reads=True), run, kernel or None)
+    print_view(view, output, antipatterns_text.page, antipatterns_view.COLUMNS, view["rows"])
 
 
 def register(app: Group) -> None:

@@ -27,14 +27,14 @@ def versions(
 
       profsvc versions before after-tiling after-unrolling
     """
-    from profsvc.reports.text.models import versions as text
-    from profsvc.views.models import versions as view_of
+    from profsvc.reports.text.models import versions as versions_text
+    from profsvc.views.models import versions as versions_view
 
     if service := open_service(context):
         view = service.versions(runs, kernel or None)
     else:
-        view = view_of.versions(open_engine(context, only_reads=True), runs, kernel or None)
-    print_view(view, output, text.page, view_of.COLUMNS, view["rows"])
+        view = versions_view.versions(open_engine(context, only_reads=True), runs, kernel or None)
+    print_view(view, output, versions_text.page, versions_view.COLUMNS, view["rows"])
 
 
 def register(app: Group) -> None:

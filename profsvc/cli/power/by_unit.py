@@ -27,10 +27,12 @@ def is_asked(ipp: bool, sms: bool, kernel: str | None, others: dict[str, object]
 
 def show(context: Context, run: str, output: str, *, ipp: bool, kernel: str | None, sensor: str | None) -> None:
     """Print the power of each unit, or of each number of SMs."""
-    from profsvc.reports.text.power import components as in_words
+    from profsvc.reports.text.power import components as components_text
 
     view = _units(context, run) if ipp else _sms(context, run, kernel, sensor)
-    print_view(view, output, in_words.unit_powers if ipp else in_words.sm_counts, view["columns"], view["rows"])
+    print_view(
+        view, output, components_text.unit_powers if ipp else components_text.sm_counts, view["columns"], view["rows"]
+    )
 
 
 def _units(context: Context, run: str) -> dict[str, Any]:

@@ -41,18 +41,18 @@ def cores(
       profsvc cores four_cores
     """
     from profsvc.reports.text.power import cores as cores_text
-    from profsvc.views.power import cores as of_cores
+    from profsvc.views.power import cores as cores_view
 
     form = picture_format("--plot", plot)
-    of_cores.check(runs, tpcs, active)
+    cores_view.check(runs, tpcs, active)
     asked: dict[str, Any] = {"idle": idle, "calibration": calibration, "tpcs": tpcs, "active": active, "rc_s": rc_s}
     if service := open_service(context):
         view = service.cores(runs, **asked)
     else:
-        view = of_cores.cores(open_engine(context, only_reads=True), runs, **asked)
+        view = cores_view.cores(open_engine(context, only_reads=True), runs, **asked)
     if plot is not None:
-        write_picture(plot, of_cores.drawn(view, form))
-    print_view(view, output, cores_text.page, of_cores.COLUMNS, view["rows"])
+        write_picture(plot, cores_view.drawn(view, form))
+    print_view(view, output, cores_text.page, cores_view.COLUMNS, view["rows"])
 
 
 def register(app: Group) -> None:

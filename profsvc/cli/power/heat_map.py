@@ -92,10 +92,12 @@ def _rotated(context: Context, run: str, asked: Asked) -> dict[str, Any]:
     second = asked.rotated or ""
     if service := open_service(context):
         return service.rotated(run, second, angle=asked.angle_deg, calibration=asked.calibration, rc_s=asked.rc_s)
-    from profsvc.views.power import heat_map as of_heat
+    from profsvc.views.power import heat_map as heat_map_view
 
     angle = TURN_DEG if asked.angle_deg is None else asked.angle_deg
-    return of_heat.rotated(open_engine(context, only_reads=True), run, second, angle, asked.calibration, asked.rc_s)
+    return heat_map_view.rotated(
+        open_engine(context, only_reads=True), run, second, angle, asked.calibration, asked.rc_s
+    )
 
 
 def _mapped(context: Context, run: str, asked: Asked, form: str) -> tuple[dict[str, Any], bytes]:
@@ -108,9 +110,9 @@ def _mapped(context: Context, run: str, asked: Asked, form: str) -> tuple[dict[s
         pictures = dict(decode_pictures(view))
     else:
         from profsvc.reports.plots.heat_map import picture
-        from profsvc.views.power import heat_map as of_heat
+        from profsvc.views.power import heat_map as heat_map_view
 
-        made = of_heat.heat_map(open_engine(context, only_reads=True), run, **wanted)
+        made = heat_map_view.heat_map(open_engine(context, only_reads=True), run, **wanted)
         view = made.view
         pictures = {} if form == "json" else {"heat-map": picture(made.die_map, made.title, form)}
     words = json.dumps(view["heat_map"], ensure_ascii=False, allow_nan=False) + "\n"

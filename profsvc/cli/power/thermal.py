@@ -46,11 +46,11 @@ def thermal(
       profsvc thermal board --load 500,80,500 --for 60,30,60 --plot plan.svg
     """
     from profsvc.reports.text.power import thermal as thermal_text
-    from profsvc.views.power import thermal as of_heat
+    from profsvc.views.power import thermal as thermal_view
 
     form = picture_format("--plot", plot)
     loads, durations = _numbers("--load", load), _numbers("--for", duration)
-    of_heat.check_plan(loads, durations, start, limit)
+    thermal_view.check_plan(loads, durations, start, limit)
     asked: dict[str, Any] = {"load": loads, "duration": durations, "start": start, "limit": limit}
     if service := open_service(context):
         from profsvc.client.protocol import decode_pictures
@@ -58,11 +58,11 @@ def thermal(
         view = service.thermal(run, **asked, draw=form or None)
         drawn = dict(decode_pictures(view)).get("thermal", b"") if form else b""
     else:
-        view = of_heat.thermal(open_engine(context, only_reads=True), run, **asked)
-        drawn = of_heat.drawn(view, form) if form else b""
+        view = thermal_view.thermal(open_engine(context, only_reads=True), run, **asked)
+        drawn = thermal_view.drawn(view, form) if form else b""
     if plot is not None:
         write_picture(plot, drawn)
-    print_view(view, output, thermal_text.thermal, of_heat.COLUMNS, view["answers"])
+    print_view(view, output, thermal_text.thermal, thermal_view.COLUMNS, view["answers"])
 
 
 def _numbers(option: str, texts: Values) -> list[float]:

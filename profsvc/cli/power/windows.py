@@ -126,10 +126,10 @@ def _seen(context: Context, run: str, options: "Options", form: str) -> tuple[di
         )  # fmt: skip
         return view, decode_pictures(view)
     from profsvc.views.power import plots as power_plots
-    from profsvc.views.power import run_power as of_power
+    from profsvc.views.power import run_power as power_view
 
     engine = open_engine(context, only_reads=True)
-    view = of_power.power(engine, run, options)
+    view = power_view.power(engine, run, options)
     return view, [(one.name, one.data) for one in (power_plots.drawn(engine, view, form) if form else ())]
 
 

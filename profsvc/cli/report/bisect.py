@@ -64,13 +64,13 @@ def bisect(
 
       profsvc bisect 3 --repo ~/app --run 'make -s && nsys profile -o $PROFSVC_OUT/trace ./app'
     """
-    from profsvc.pipeline import commits as of_commits
-    from profsvc.views.nightly import findings as of_findings
+    from profsvc.pipeline import commits
+    from profsvc.views.nightly import findings as findings_view
 
     engine = open_engine(context)
-    row = of_findings.found(engine, finding)
+    row = findings_view.found(engine, finding)
     ends = good or None, bad or None
-    state: Mapping[str, Any] = of_findings.blame_of(engine, row, repo, *ends)
+    state: Mapping[str, Any] = findings_view.blame_of(engine, row, repo, *ends)
     if run:
         with tempfile.TemporaryDirectory(prefix="profsvc-bisect-") as place:
             folder = Path(place) / "commit"
@@ -83,7 +83,7 @@ def bisect(
                 )
                 raise Exit(INTERRUPTED) from None
             finally:
-                of_commits.remove_checkout(repo, folder)
+                commits.remove_checkout(repo, folder)
     if output == "json":
         print_json(state)
         return
@@ -128,8 +128,8 @@ def _measure(
 ) -> Mapping[str, Any]:  # fmt: skip
     """Measure commits until the one of the finding is found; return the last state of the search."""
     from profsvc import pipeline, store
-    from profsvc.pipeline import commits as of_commits
-    from profsvc.views.nightly import findings as of_findings
+    from profsvc.pipeline import commits
+    from profsvc.views.nightly import findings as findings_view
 
     take = taking(context, pipeline.ReadOptions(zone="UTC"))
     blocked: list[str] = []
@@ -141,12 +141,12 @@ def _measure(
         (known,) = (one for one in _all(state) if one["commit"] == commit)
         number = known["runs"] + 1
         print_message(f"measuring {commit[:SHORT]} (run {number} of it; {state['suspects']} commits left)")
-        of_commits.check_out(repository, folder, commit)
+        commits.check_out(repository, folder, commit)
         name = f"finding {state['finding_id']} {commit[:SHORT]} run {number}"
         tags = {"bisect": str(state["finding_id"])}
         info = store.RunInfo(project=state["project"], name=name, commit_id=commit, tags=tags)
         problem = _run_once(folder, command, commit, take, info)
-        state = of_findings.blame_of(engine, finding, repository, *ends, blocked)
+        state = findings_view.blame_of(engine, finding, repository, *ends, blocked)
         after = next(one["runs"] for one in _all(state) if one["commit"] == commit)
         if problem is None and after < number:
             problem = f"its files have no {finding['quantity']} of {finding['label']}"
@@ -154,7 +154,7 @@ def _measure(
         if problem is not None:
             print_message(f"{commit[:SHORT]} is left out: {problem}", kind="error")
             blocked.append(commit)
-            state = of_findings.blame_of(engine, finding, repository, *ends, blocked)
+            state = findings_view.blame_of(engine, finding, repository, *ends, blocked)
     if blocked and not stored:
         raise InputError(f"no commit could be measured; the last reason: {problem}")
     return state

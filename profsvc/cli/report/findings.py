@@ -44,15 +44,15 @@ def list_(
 
       profsvc findings list --kernel saxpy -o json
     """
-    from profsvc.views.nightly import findings as of_findings
+    from profsvc.views.nightly import findings as findings_view
 
     only: dict[str, Any] = {"project": project, "quantity": quantity, "kernel": kernel}
     only = {name: value or None for name, value in only.items()} | {"limit": limit}
     if service := open_service(context):
         view = service.findings(state=state or None, worse=1 if worse else None, **only)
     else:
-        view = of_findings.findings(open_reader(context), states=state or (), worse=True if worse else None, **only)
-    columns = [name for name in of_findings.COLUMNS if output != "table" or name not in WIDE]
+        view = findings_view.findings(open_reader(context), states=state or (), worse=True if worse else None, **only)
+    columns = [name for name in findings_view.COLUMNS if output != "table" or name not in WIDE]
     print_rows(columns, view["findings"], output, truncated=view["truncated"])
     if not view["findings"]:
         print_message("No findings match. Nightly reports add findings: profsvc report nightly")
@@ -72,10 +72,10 @@ def show(
     """
     from profsvc.reports.nightly.content import amount, first_run, percent
     from profsvc.reports.nightly.differences import difference_lines
-    from profsvc.views.nightly import findings as of_findings
+    from profsvc.views.nightly import findings as findings_view
 
     service = open_service(context)
-    view = service.finding(finding) if service else of_findings.finding(open_reader(context), finding)
+    view = service.finding(finding) if service else findings_view.finding(open_reader(context), finding)
     if output == "json":
         print_json(view)
         return
@@ -109,12 +109,12 @@ def set_(
 
       profsvc findings set 3 new --because "not so after all"
     """
-    from profsvc.views.nightly import findings as of_findings
+    from profsvc.views.nightly import findings as findings_view
 
     if service := open_service(context):
         row = service.set_finding(finding, state, because)
     else:
-        row = of_findings.set_state(open_engine(context), finding, state, because, current_user())
+        row = findings_view.set_state(open_engine(context), finding, state, because, current_user())
     if output == "table":
         print_message(f"finding {finding} ({row['label']} {row['quantity']}) is {row['state']}")
     else:

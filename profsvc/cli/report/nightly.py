@@ -77,7 +77,7 @@ def nightly(
     from profsvc import channels
     from profsvc.analysis.changes.nightly import OPEN_STATES
     from profsvc.pipeline.nightly import report_of_night
-    from profsvc.reports.nightly import formats as written
+    from profsvc.reports.nightly import formats as nightly_formats
 
     _check_form(output, listed=listed)
     if listed:
@@ -104,7 +104,7 @@ def nightly(
         document = report_of_night(engine, project or None, date or None, zone, dry_run=dry_run)
     if out is not None:
         _write(document, out)
-    echo(written.in_form(document, output, table_width()), nl=False)
+    echo(nightly_formats.in_form(document, output, table_width()), nl=False)
     if dry_run:
         print_message("dry run: nothing was stored")
     undelivered = _send(engine, document, to) if engine is not None else []
@@ -122,16 +122,20 @@ def nightly(
 def _list(context: Context, project: str | None, output: str) -> None:
     """Print the newest reports and their deliveries."""
     from profsvc.reports.rows import visible
-    from profsvc.views.nightly import report as of_nights
+    from profsvc.views.nightly import report as report_view
 
     service = open_service(context)
-    found = service.reports(project) if service else of_nights.told(open_engine(context, only_reads=True), project)
+    found = (
+        service.reports(project)
+        if service
+        else report_view.reports_with_deliveries(open_engine(context, only_reads=True), project)
+    )
     if output == "json":
         print_json(found)
         return
     for row in found["reports"]:
         lines = [f"{row['night']}  {row['project'] or 'all'}  report {row['report_id']}: {row['one_line']}"]
-        lines += [f"  {of_nights.sent(one)}" for one in row["deliveries"]]
+        lines += [f"  {report_view.sent(one)}" for one in row["deliveries"]]
         echo("\n".join(map(visible, lines)))
     if not found["reports"]:
         print_message("no stored report; create one with: profsvc report nightly")
@@ -152,7 +156,7 @@ def _send(engine: "Engine", document: "Mapping[str, Any]", to: "Sequence[Channel
 def _write(document: "Mapping[str, Any]", folder: Path) -> None:
     """Write every format of a report into a folder."""
     from profsvc.reports.export import new_file
-    from profsvc.reports.nightly import formats as written
+    from profsvc.reports.nightly import formats as nightly_formats
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,5 +165,5 @@ def _write(document: "Mapping[str, Any]", folder: Path) -> None:
     for form, ending in ENDINGS.items():
         file = folder / f"nightly-{document['night']}.{ending}"
         with new_file(file) as stream:
-            stream.write(written.in_form(document, form).encode("utf-8", "backslashreplace"))
+            stream.write(nightly_formats.in_form(document, form).encode("utf-8", "backslashreplace"))
         print_message(f"written: {file}")

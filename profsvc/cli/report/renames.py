@@ -44,11 +44,11 @@ def list_(
 
       profsvc renames list --project lab
     """
-    from profsvc.views.nightly import renames as of_renames
+    from profsvc.views.nightly import renames as renames_view
 
     service = open_service(context)
-    view = service.renames(project or None) if service else of_renames.renames(open_reader(context), project or None)
-    print_rows((*of_renames.COLUMNS, "not_applied"), view["renames"], output)
+    view = service.renames(project or None) if service else renames_view.renames(open_reader(context), project or None)
+    print_rows((*renames_view.COLUMNS, "not_applied"), view["renames"], output)
     if not view["renames"]:
         print_message("No kernel was renamed. Link two names: profsvc renames link OLD NEW --because REASON")
 
@@ -100,13 +100,13 @@ def undo(
 def _decide(
     context: Context, act: str, names: tuple[str, str], because: str, project: str, output: str
 ) -> None:  # fmt: skip
-    from profsvc.views.nightly import renames as of_renames
+    from profsvc.views.nightly import renames as renames_view
 
     row: dict[str, Any]
     if service := open_service(context):
         row = service.decide_rename(act, *names, because, project=project or None)
     else:
-        row = of_renames.decide(open_engine(context), act, *names, because, current_user(), project or None)
+        row = renames_view.decide(open_engine(context), act, *names, because, current_user(), project or None)
     if output == "table":
         print_message(f"{row['kernel_before']} and {row['kernel']} of project {row['project']} {EFFECTS[act]}")
     else:

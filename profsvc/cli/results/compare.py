@@ -66,24 +66,24 @@ def compare(
     """
     from profsvc.reports.text.comparison.summary import summary as verdict
     from profsvc.reports.text.comparison.two_runs import comparison, power_alone
-    from profsvc.views.comparison import two_runs as side_by_side
+    from profsvc.views.comparison import two_runs
     from profsvc.views.power.comparison import POWER
 
     limits = fail_on or []
-    side_by_side.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is reported before any work
+    two_runs.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is reported before any work
     became = parse_pairs("--map", mapped or [])
     if service := open_service(context):
         view = _asked(service, before, after, became, record)
     else:
         engine = open_engine(context, only_reads=not record)
-        view = side_by_side.compare(engine, before, after, became)
+        view = two_runs.compare(engine, before, after, became)
         if record:
             view["predictions"] = _recorded(engine, view)
     if power:
         print_view(view, output, power_alone, POWER, view["power"])
     else:
-        print_view(view, output, comparison, side_by_side.KERNELS, view["kernels"])
-    unjudged, broken = side_by_side.unjudged(view, limits), side_by_side.failures(view, limits)
+        print_view(view, output, comparison, two_runs.KERNELS, view["kernels"])
+    unjudged, broken = two_runs.unjudged(view, limits), two_runs.failures(view, limits)
     if summary:
         with summary.open("a", encoding="utf-8") as file:
             file.write(verdict(view, broken, unjudged))

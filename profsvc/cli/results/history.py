@@ -48,21 +48,21 @@ def history(
     from profsvc.reports.plots import history as history_plot
     from profsvc.reports.text import history as history_text
     from profsvc.store.queries.kernels.history import HistoryFilter
-    from profsvc.views import history as of_kernel
+    from profsvc.views import history as history_view
 
     form = picture_format("--plot", plot)
     if service := open_service(context):
         view = service.history(kernel, quantity, project=project, device=device, points=points, before=before)
     else:
-        view = of_kernel.history(
+        view = history_view.history(
             open_engine(context, only_reads=True),
             kernel,
             quantity,
-            HistoryFilter(project, device, points, before, of_kernel.PATIENT_SECONDS),
+            HistoryFilter(project, device, points, before, history_view.PATIENT_SECONDS),
         )
     if plot is not None:
         write_picture(plot, history_plot.draw(view, form))
-    print_view(view, output, history_text.page, of_kernel.POINTS, view["points"])
+    print_view(view, output, history_text.page, history_view.POINTS, view["points"])
     if output not in {"json", "table"}:
         for words in view["notes"]:
             print_message(f"note: {words}")

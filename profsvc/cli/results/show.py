@@ -143,7 +143,7 @@ def show(
     from profsvc.reports.text.runs import run as run_text
     from profsvc.reports.text.runs import wall_time as wall_time_text
     from profsvc.reports.text.runs.overview import overview
-    from profsvc.views.traces import wall_time as wall_times
+    from profsvc.views.traces import wall_time as wall_time_view
 
     forms = {"--published": published, "--conditional": conditional}
     if wall_time and (kernel or every or limit or any(forms.values())):
@@ -164,7 +164,7 @@ def show(
     elif wall_time and output == "table":
         echo(wrapped(wall_time_text.wall_time(view, table_width())), nl=False)
     elif wall_time:
-        print_rows(wall_times.COLUMNS, wall_times.flat(view["wall_time"]), output)
+        print_rows(wall_time_view.COLUMNS, wall_time_view.flat(view["wall_time"]), output)
     elif output == "json":
         print_json(view)
     elif output == "table":
@@ -185,15 +185,15 @@ def _show_source(context: Context, run: str, kernel: str, limit: int | None, fol
     from profsvc import store
     from profsvc.cli.results.source_files import add_source_texts
     from profsvc.reports.text.launches import source_lines as source_text
-    from profsvc.views.launches import source_lines as view_of
+    from profsvc.views.launches import source_lines as source_view
 
     if service := open_service(context):
         run = run or _newest(service.rows("runs", order="-run_id", limit=1))
-        view = service.source(run, kernel, limit=view_of.MAX_ROWS if limit is None else limit)
+        view = service.source(run, kernel, limit=source_view.MAX_ROWS if limit is None else limit)
     else:
         engine = open_reader(context)
         run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
-        view = view_of.source_lines(engine, run, kernel, limit)
+        view = source_view.source_lines(engine, run, kernel, limit)
     for name in add_source_texts(view, folder) if folder else ():
         print_message(f"{folder} has no file {name}")
     if output == "json":
@@ -208,7 +208,7 @@ def _show_source_changes(
     context: Context, launches: "Iterable[tuple[str, str]]", every: bool, folder: Path | None, output: str
 ) -> None:
     """Print what each source line takes in the earlier and in the later of two launches, each of a run and a kernel."""
-    from profsvc.reports.text.comparison import source_lines as changes_text
+    from profsvc.reports.text.comparison import source_lines as source_changes_text
     from profsvc.views.comparison.source_lines import COLUMNS, source_changes
 
     (old, old_ns), (new, new_ns) = (_source_with_duration(context, *one) for one in launches)
@@ -218,7 +218,7 @@ def _show_source_changes(
     if output == "json":
         print_json({"before": old["launch"], "after": new["launch"], "lines": rows})
     elif output == "table":
-        echo(changes_text.source_changes(old, new, rows, table_width(), every=every), nl=False)
+        echo(source_changes_text.source_changes(old, new, rows, table_width(), every=every), nl=False)
     else:
         print_rows(COLUMNS, rows, output)
 
@@ -232,17 +232,17 @@ def _add_texts(view: dict[str, Any], folder: Path) -> list[str]:
 def _source_with_duration(context: Context, run: str, kernel: str) -> tuple[dict[str, Any], float | None]:
     """Return all source lines of a launch and its duration in ns, None if it is no known launch."""
     from profsvc import store
-    from profsvc.views.launches import source_lines as view_of
+    from profsvc.views.launches import source_lines as source_view
 
     if service := open_service(context):
         run = run or _newest(service.rows("runs", order="-run_id", limit=1))
-        view = service.source(run, kernel, limit=view_of.MAX_ROWS)
+        view = service.source(run, kernel, limit=source_view.MAX_ROWS)
         key = view["launch"]["launch_id"]
         launches = [] if key is None else service.rows("launches", launch_id=key)
     else:
         engine = open_reader(context)
         run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
-        view = view_of.source_lines(engine, run, kernel, None)
+        view = source_view.source_lines(engine, run, kernel, None)
         key = view["launch"]["launch_id"]
         launches = [] if key is None else store.select(engine, "v1_launches", launch_id=key)
     return view, launches[0]["duration_ns"] if launches else None
@@ -284,14 +284,14 @@ def explain(
       profsvc explain reproduced
     """
     from profsvc.reports.text import explanation
-    from profsvc.views.explain import numbers as walk
+    from profsvc.views.explain import numbers as explain_view
 
     if kernel and not run:
         raise UsageError("--kernel needs --run; add it")
     if run and (service := open_service(context)):
         view = service.explain(name, run, kernel or None)
     else:
-        view = walk.explain(open_reader(context) if run else None, name, run or None, kernel or None)
+        view = explain_view.explain(open_reader(context) if run else None, name, run or None, kernel or None)
     if output == "table":
         echo(explanation.explanation(view), nl=False)
     elif output == "json":
@@ -367,16 +367,16 @@ def _characterization(
     context: Context, name: str, out: Path | None, form: str, dark: bool, limit: int, output: str
 ) -> None:
     """Print what was measured of a device, and plot its curves where a file is given."""
-    from profsvc.reports.plots import characterization as drawing
-    from profsvc.views import device as about
+    from profsvc.reports.plots import characterization as characterization_plots
+    from profsvc.views import device as device_view
 
     service = open_service(context)
-    rows = service.rows("characterizations") if service else about.all_measured(open_reader(context))
-    found = about.summary(rows, name)
+    rows = service.rows("characterizations") if service else device_view.all_measured(open_reader(context))
+    found = device_view.summary(rows, name)
     if out is not None:
-        curves = about.characterization(about.of_device(rows, name))["curves"]
-        write_picture(out, drawing.draw_all(curves, form, dark=dark))
-    print_rows(list(about.SUMMARY), found, output, limit=limit)
+        curves = device_view.characterization(device_view.of_device(rows, name))["curves"]
+        write_picture(out, characterization_plots.draw_all(curves, form, dark=dark))
+    print_rows(list(device_view.SUMMARY), found, output, limit=limit)
 
 
 def register(app: Group) -> None:

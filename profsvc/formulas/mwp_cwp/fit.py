@@ -49,7 +49,7 @@ def fit_memory_parameters(
     this project's.
 
     Args:
-        cpi: Measured cycles per instruction, a benchmark a place, flat [cycles].
+        cpi: Measured cycles per instruction, one per benchmark, flat [cycles].
         counts: ``n_comp``, ``n_coal``, ``n_uncoal`` and, where wanted, ``M_Factor`` of `exec_cycles`, a number or a
             number per benchmark.
         launch: Likewise ``threads_per_block``, ``blocks``, ``active_blocks_per_sm``, ``active_sms``.

@@ -49,7 +49,7 @@ def mean_m_factor(n_class: ArrayLike, M_class: ArrayLike) -> Quantity:
     Source: [Hong2012] equation 30 with the factors of table 6, summed over the classes of instructions.
 
     Args:
-        n_class: Computation instructions of a warp, a class a place on the last axis [count].
+        n_class: Computation instructions of a warp, one class per place on the last axis [count].
         M_class: Factor of each class, likewise [1].
 
     Returns: Quantity [1], without the last axis.

@@ -24,7 +24,7 @@ def potential_throughput(fraction: ArrayLike, flops: ArrayLike, issue_rate: Arra
     Source: [Ryoo2008] sections 4.1 and 4.3.
 
     Args:
-        fraction: Share of the instructions in each class, a class a place on the last axis [1].
+        fraction: Share of the instructions in each class, one class per place on the last axis [1].
         flops: Operations of one instruction of the class, 2 for a multiply-add, likewise [count].
         issue_rate: Thread instructions the device issues a second, lanes times clock [1/s].
 

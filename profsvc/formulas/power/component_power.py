@@ -67,7 +67,7 @@ def component_power(
     Source: [IsciMartonosi2003], as equation (32) of [Hong2012].
 
     Args:
-        access_rate: Accesses over the most that are possible, a unit a place on the last axis [1].
+        access_rate: Accesses over the most that are possible, one unit per place on the last axis [1].
         scaling: Architectural scaling of each unit [1].
         max_power_w: Power of each unit at full access rate [W].
         non_gated_w: Power of the clock of each unit that always runs [W].
@@ -144,10 +144,10 @@ def accesses(counts: ArrayLike, touches: ArrayLike) -> Flagged:
     Source: [HongKim2010]; equation (41) and table 7 of [Hong2012], which is `profsvc.specs.instruction_units`.
 
     Args:
-        counts: Instructions of each kind that one warp executes, a kind a place on the last axis [count].
+        counts: Instructions of each kind that one warp executes, one kind per place on the last axis [count].
         touches: Whether a kind (row) accesses a unit (column), booleans.
 
-    Returns: Valued, a unit a place on the last axis [count].
+    Returns: Valued, one unit per place on the last axis [count].
 
     Range: >= 0; NaN with INPUT_SUSPECT for a unit that a count that is negative, NaN or inf touches.
 
@@ -314,7 +314,7 @@ def runtime_power(
     Source: [HongKim2010]; equations (36) to (39), (43) to (48) of [Hong2012].
 
     Args:
-        access: Access rates, a unit a place on the last axis; 1 for what is always on [1].
+        access: Access rates, one unit per place on the last axis; 1 for what is always on [1].
         max_power_w: MaxPower of each unit [W].
         special: Whether each unit follows `special_linear`, booleans.
         per_sm: Whether each unit is there once an SM (else once a board), booleans.
@@ -325,7 +325,7 @@ def runtime_power(
         form: ``consistent`` or ``as_published``, of `special_linear` and `active_factors`.
 
     Returns: RuntimePower; ``max_sm_w`` (equation 45) and ``board_w`` (equation 43) without the factor, ``total_w`` and
-    ``breakdown_w`` (a unit a place on the last axis, which add up to the total) with it [W].
+    ``breakdown_w`` (one unit per place on the last axis, which add up to the total) with it [W].
 
     Range: >= 0 when consistent; NaN where an input of the number is negative, NaN or inf.
 

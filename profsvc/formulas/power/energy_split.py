@@ -54,7 +54,7 @@ def share_errors(model: ArrayLike, best: ArrayLike) -> ShareErrors:
     Source: [Hong2012] figure 147, whose "within 17 %" is the mean of the relative errors; the largest is 92 %.
 
     Args:
-        model: Shares by a model, a program a place on the last axis [1 or %].
+        model: Shares by a model, one program per place on the last axis [1 or %].
         best: Shares that were best when all were tried, in the same unit.
 
     Returns: ShareErrors; the relative ones [1], those in points in the unit of the shares.

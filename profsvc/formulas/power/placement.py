@@ -166,7 +166,7 @@ def verify_one_block_per_sm(t_n: ArrayLike, t_n_plus_1: ArrayLike, tol: float = 
     Source: [Hong2012] section 4.4.1; the tolerance is this project's.
 
     Args:
-        t_n: Time with a block a SM [any unit of time].
+        t_n: Time with one block per SM [any unit of time].
         t_n_plus_1: Time with one block more [the same].
         tol: How far from 2 the ratio may be [1].
 

@@ -15,8 +15,8 @@ MIN_CORRELATION = 0.9
 class RotationTest(NamedTuple):
     """Result of `rotation_test` and `repeatability_test`.
 
-    ``field_c`` is a value a place, ``bias_c`` one a sensor; the rest are single values. ``rank`` of the ``unknowns``
-    are determined; ``orbits`` is the number of groups of places that rotation connects.
+    ``field_c`` has one value per place, ``bias_c`` one per sensor; the rest are single values. ``rank`` of the
+    ``unknowns`` are determined; ``orbits`` is the number of groups of places that rotation connects.
     """
 
     field_c: Array

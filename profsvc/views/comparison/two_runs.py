@@ -13,7 +13,7 @@ from profsvc.analysis.potential.advice import MIN_SAVING
 from profsvc.errors import UsageError
 from profsvc.reports.kernel_names import labels
 from profsvc.views.catalog import titles_and_hints
-from profsvc.views.power import comparison as compare_power
+from profsvc.views.power import comparison as power_comparison
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -62,7 +62,7 @@ def compare(
         full = {"kernel_before_full": match.before, "kernel_after_full": match.after}
         kernels.append(pair | _kernel(old, new, words) | {"matched_by": match.by} | full)
         criteria += [pair | row for row in _criteria(old["criteria"], new["criteria"])]
-    power, alone = compare_power.compared(*(compare_power.windows_of(engine, name) for name in (before, after)))
+    power, alone = power_comparison.compared(*(power_comparison.windows_of(engine, name) for name in (before, after)))
     return {
         "before": runs[0],
         "after": runs[1],

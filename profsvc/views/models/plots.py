@@ -18,7 +18,7 @@ from profsvc.views.launches.listing import LIMIT, launches_of
 from profsvc.views.models.launch_models import known_of
 from profsvc.views.models.what_if import Base, base_of
 from profsvc.views.power.plots import power_on_sms
-from profsvc.views.traces import memory as memory_traces
+from profsvc.views.traces import memory as memory_traces_view
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -296,7 +296,7 @@ def _sms(of: Plots) -> Plot:
 
 def _hits(of: Plots) -> Plot:
     run_id, kernel = of.run_id, of.kernel
-    traces = memory_traces.of_run(of.engine, run_id)
+    traces = memory_traces_view.of_run(of.engine, run_id)
     if kernel is not None:
         traces = [one for one in traces if kernel in str(one["kernel"])]
     if not traces:

@@ -29,7 +29,7 @@ def reports(engine: "Engine", project: str | None = None, limit: int = LIMIT) ->
     return {"reports": page.rows, "truncated": page.truncated}
 
 
-def told(engine: "Engine", project: str | None = None) -> dict[str, Any]:
+def reports_with_deliveries(engine: "Engine", project: str | None = None) -> dict[str, Any]:
     """Return the newest reports as in `reports`, each with its ``deliveries``."""
     found = reports(engine, project)
     sent = deliveries(engine, [row["report_id"] for row in found["reports"]], project)

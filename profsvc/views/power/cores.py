@@ -12,7 +12,7 @@ from profsvc.analysis.power.windows import IDLE, RUN
 from profsvc.errors import InputError, NotFoundError, UsageError, counted
 from profsvc.formulas.power.placement import tpc_of_core
 from profsvc.pipeline import thermocouples
-from profsvc.reports.plots import cores as plots
+from profsvc.reports.plots import cores as cores_plot
 from profsvc.reports.rows import plain
 from profsvc.views.calculators.answers import listed
 from profsvc.views.calculators.power.placement import TPCS, core_numbers, tpc_effect
@@ -105,9 +105,9 @@ def check(runs: Sequence[Name], tpcs: int, active: int | None) -> None:
 def drawn(view: Mapping[str, Any], form: str) -> bytes:
     """Return the picture: the map of each core alone, else power against temperature."""
     if view["maps"]:
-        return plots.maps(view["maps"], "Rise of the die with one active core", form)
+        return cores_plot.maps(view["maps"], "Rise of the die with one active core", form)
     if view["figures"]:
-        return plots.effect(view["figures"][0], form)
+        return cores_plot.effect(view["figures"][0], form)
     raise InputError("these runs have neither maps of single cores nor two configurations to draw")
 
 

@@ -7,7 +7,7 @@ from profsvc.analysis.thermocouples.heat_map import DieMap
 from profsvc.analysis.thermocouples.series import QUANTITIES
 from profsvc.errors import InputError, NotFoundError, ProfsvcError
 from profsvc.pipeline import thermocouples
-from profsvc.reports.plots import heat_map as of_map
+from profsvc.reports.plots import heat_map as heat_map_plot
 from profsvc.views.power.run_power import Row, rows_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def heat_map(
         raise _refusal(engine, info, f"run {info['name']!r} has no heat map: {found.reason}")
     title = f"Heat map of run {info['name']}" + (f" minus run {below['name']}" if below else "")
     runs = {"run": info, "minus": below or None, "calibration": plates or None}
-    view = {**runs, "models": _models(engine, found.rows, info), "heat_map": of_map.data(found.die_map, title)}
+    view = {**runs, "models": _models(engine, found.rows, info), "heat_map": heat_map_plot.data(found.die_map, title)}
     return Shown(view, found.die_map, title)
 
 

@@ -11,7 +11,7 @@ from profsvc.analysis.power.thermal_plan import Plan
 from profsvc.analysis.power.windows import IDLE, RUN
 from profsvc.errors import InputError, UsageError, counted
 from profsvc.formulas.numerics.flags import flag_names
-from profsvc.reports.plots import thermal as plots
+from profsvc.reports.plots import thermal as thermal_plot
 from profsvc.reports.rows import plain
 from profsvc.views.power.run_power import power
 
@@ -108,7 +108,7 @@ def check_plan(load: Sequence[float], duration: Sequence[float], start: float | 
 
 def drawn(view: Mapping[str, Any], form: str, *, dark: bool = False) -> bytes:
     """Return the figure of a plan."""
-    return plots.plan(view["curve"], view["plan"]["limit_c"], title(view), form, dark=dark)
+    return thermal_plot.plan(view["curve"], view["plan"]["limit_c"], title(view), form, dark=dark)
 
 
 def title(view: Mapping[str, Any]) -> str:

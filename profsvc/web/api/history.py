@@ -9,7 +9,7 @@ from starlette.responses import Response
 from profsvc.errors import UsageError
 from profsvc.store.queries.kernels.history import MAX_POINTS
 from profsvc.store.queries.kernels.history import HistoryFilter as Runs
-from profsvc.views import history as of_kernel
+from profsvc.views import history as history_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
 from profsvc.web.http.routes import add_route, query_param
@@ -40,7 +40,7 @@ def _answer_history(request: Request) -> Response:
     kernel, quantity = args.required("kernel", KERNEL_DESCRIPTION), args.text("quantity", "duration")
     runs = history_filter(request, args)
     args.reject_unknown()
-    return success(request, of_kernel.history(app_state(request).engine, kernel, quantity, runs))
+    return success(request, history_view.history(app_state(request).engine, kernel, quantity, runs))
 
 
 async def get_history(request: Request) -> Response:
@@ -57,7 +57,7 @@ def register(app: FastAPI) -> None:
             "string",
             "quantity to follow; default: duration",
             "duration",
-            enum=list(of_kernel.quantities()),
+            enum=list(history_view.quantities()),
         ),
         query_param("project", "string", "only runs of this project"),
         query_param("device", "string", "only runs on this device"),

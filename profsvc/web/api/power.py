@@ -130,7 +130,7 @@ def _encode_pictures(pictures: "Iterable[Drawn]") -> dict[str, Any]:
 def _answer_power(request: Request) -> Response:
     from profsvc.analysis.power.analyze import Options
     from profsvc.views.power import plots as power_plots
-    from profsvc.views.power import run_power as power
+    from profsvc.views.power import run_power as power_view
 
     args, engine = RequestArgs(request), app_state(request).engine
     degrees = f"{MIN_REFERENCE_C:g} to {MAX_REFERENCE_C:g} degrees C"
@@ -143,7 +143,7 @@ def _answer_power(request: Request) -> Response:
     )
     form = args.choice("draw", ("", *power_plots.FORMS), "")
     args.reject_unknown()
-    view = power.power(engine, runs.run_id_of(request, request.path_params["run"]), options)
+    view = power_view.power(engine, runs.run_id_of(request, request.path_params["run"]), options)
     return success(request, view | (_encode_pictures(power_plots.drawn(engine, view, form)) if form else {}))
 
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import UsageError
-from profsvc.views.nightly import renames as of_renames
+from profsvc.views.nightly import renames as renames_view
 from profsvc.web.api.reports import apply_body, author_name
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
@@ -20,7 +20,7 @@ NEEDED = ("act", "kernel_before", "kernel", "because")
 DECISION_SCHEMA = {
     "type": "object",
     "required": list(NEEDED),
-    "properties": {"act": {"enum": list(of_renames.DECISIONS)}}
+    "properties": {"act": {"enum": list(renames_view.DECISIONS)}}
     | {name: {"type": "string"} for name in (*NEEDED[1:], "project")},
     "additionalProperties": False,
     "example": {"act": "link", "kernel_before": "saxpy", "kernel": "axpy_fast", "because": "rewritten, ticket 17"},
@@ -36,7 +36,7 @@ def _answer_list(request: Request) -> Response:
     args = RequestArgs(request)
     project = project_of(request, args.text("project"))
     args.reject_unknown()
-    return success(request, of_renames.renames(app_state(request).engine, project))
+    return success(request, renames_view.renames(app_state(request).engine, project))
 
 
 async def decide_rename(request: Request) -> Response:
@@ -50,7 +50,7 @@ def _decide(request: Request, state: AppState, body: Mapping[str, Any]) -> Mappi
         raise UsageError(f"the body lacks {missing[0]!r}; it needs {', '.join(NEEDED[:-1])} and {NEEDED[-1]}")
     act, before, since, because = (str(body[name]) for name in NEEDED)
     project, by = project_of(request, str(body.get("project", ""))), author_name(grant_of(request))
-    return {"rename": of_renames.decide(state.engine, act, before, since, because, by, project)}
+    return {"rename": renames_view.decide(state.engine, act, before, since, because, by, project)}
 
 
 def register(app: FastAPI) -> None:

@@ -12,9 +12,9 @@ from profsvc import store
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.findings import STATES
 from profsvc.pipeline.nightly import report_of_night
-from profsvc.reports.nightly import formats as forms
-from profsvc.views.nightly import findings as of_findings
-from profsvc.views.nightly import report as nightly
+from profsvc.reports.nightly import formats as nightly_formats
+from profsvc.views.nightly import findings as findings_view
+from profsvc.views.nightly import report as report_view
 from profsvc.web.http.request_args import RequestArgs, require_object
 from profsvc.web.http.responses import success
 from profsvc.web.http.routes import SUCCESS_SCHEMA, add_route, path_param, query_param, rows_schema
@@ -62,12 +62,12 @@ def _answer_report(request: Request) -> Response:
     name, _, form = str(request.path_params["report"]).partition(".")
     if form not in ("", "json", *REPORT_FORMATS):
         raise NotFoundError(f"no report format named {form[:20]!r}; choose json, {', '.join(REPORT_FORMATS)}")
-    document = nightly.report(app_state(request).engine, name, grant_of(request).project)
+    document = report_view.report(app_state(request).engine, name, grant_of(request).project)
     if form in REPORT_FORMATS:
-        written = forms.in_form(document, REPORT_FORMATS[form]).encode("utf-8", "backslashreplace")
+        written = nightly_formats.in_form(document, REPORT_FORMATS[form]).encode("utf-8", "backslashreplace")
         return Response(written, 200, REPORT_HEADERS, MEDIA_TYPES[form])
     number = document["report_id"]
-    sent = nightly.deliveries(app_state(request).engine, [number], grant_of(request).project)[number]
+    sent = report_view.deliveries(app_state(request).engine, [number], grant_of(request).project)[number]
     return success(request, {"report": document, "deliveries": sent})
 
 
@@ -80,7 +80,7 @@ def _answer_list(request: Request) -> Response:
     args = RequestArgs(request)
     project = project_of(request, args.text("project"))
     args.reject_unknown()
-    return success(request, nightly.told(app_state(request).engine, project))
+    return success(request, report_view.reports_with_deliveries(app_state(request).engine, project))
 
 
 async def create_report(request: Request) -> Response:
@@ -105,10 +105,10 @@ async def list_findings(request: Request) -> Response:
 def _answer_findings(request: Request) -> Response:
     args = RequestArgs(request)
     only = {name: args.text(name) or None for name in ("quantity", "kernel", "device")}
-    found = of_findings.findings(
+    found = findings_view.findings(
         app_state(request).engine, project=project_of(request, args.text("project")), states=args.texts("state"),
-        worse=of_findings.WORSE[args.choice("worse", of_findings.WORSE, "")],
-        limit=args.count("limit", of_findings.LIMIT, of_findings.MAX_FINDINGS), **only,
+        worse=findings_view.WORSE[args.choice("worse", findings_view.WORSE, "")],
+        limit=args.count("limit", findings_view.LIMIT, findings_view.MAX_FINDINGS), **only,
     )  # fmt: skip
     args.reject_unknown()
     columns = [*store.VIEWS["v1_findings"][1], "label"]
@@ -125,7 +125,7 @@ async def get_finding(request: Request) -> Response:
 def _answer_finding(request: Request) -> Response:
     RequestArgs(request).reject_unknown()
     return success(
-        request, of_findings.finding(app_state(request).engine, _finding_id(request), grant_of(request).project)
+        request, findings_view.finding(app_state(request).engine, _finding_id(request), grant_of(request).project)
     )
 
 
@@ -150,7 +150,7 @@ def author_name(grant: store.Grant) -> str:
 def _set_state(number: int, by: str, state: AppState, body: Mapping[str, Any]) -> Mapping[str, Any]:
     if missing := [name for name in ("state", "because") if name not in body]:
         raise UsageError(f"the body lacks {missing[0]!r}; it needs state and because (the reason)")
-    return {"finding": of_findings.set_state(state.engine, number, body["state"], body["because"], by)}
+    return {"finding": findings_view.set_state(state.engine, number, body["state"], body["because"], by)}
 
 
 async def apply_body(request: Request, act: BodyHandler, known: Mapping[str, type], status: int) -> Response:
@@ -203,7 +203,7 @@ def register(app: FastAPI) -> None:
         query_param("kernel", "string", "only names that contain this text"),
         query_param("device", "string", "only on this device"),
         query_param("worse", "string", "1: only regressions; 0: only improvements", enum=["0", "1"]),
-        query_param("limit", "integer", "maximum number of rows", minimum=1, maximum=of_findings.MAX_FINDINGS),
+        query_param("limit", "integer", "maximum number of rows", minimum=1, maximum=findings_view.MAX_FINDINGS),
     ]
     add_route(app, "/v1/findings/list", list_findings, "read", name="list_findings_named", takes=asked_for,
         gives={"application/json": {"schema": rows_schema()}}, tag="reports")  # fmt: skip

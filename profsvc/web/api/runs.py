@@ -12,11 +12,11 @@ from profsvc import store, views
 from profsvc.errors import AccessError, NotFoundError, UsageError
 from profsvc.views.comparison import several_runs, two_runs
 from profsvc.views.explain import numbers as explain_view
-from profsvc.views.launches import metrics as metric_view
+from profsvc.views.launches import metrics as metrics_view
 from profsvc.views.launches import source_lines as source_view
-from profsvc.views.models import antipatterns as pattern_view
+from profsvc.views.models import antipatterns as antipatterns_view
 from profsvc.views.models import predictions, run_graph
-from profsvc.views.models import versions as version_view
+from profsvc.views.models import versions as versions_view
 from profsvc.views.models import what_if as what_if_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
@@ -84,7 +84,7 @@ def _answer_launch_metrics(request: Request) -> Response:
     baseline = None
     if of_run or other:
         baseline = (run_id_of(request, of_run) if of_run else number, other or kernel)
-    return success(request, metric_view.launch_metrics(app_state(request).engine, number, kernel, baseline, search))
+    return success(request, metrics_view.launch_metrics(app_state(request).engine, number, kernel, baseline, search))
 
 
 async def get_what_if(request: Request) -> Response:
@@ -114,7 +114,7 @@ def _answer_antipatterns(request: Request) -> Response:
     kernel = args.text("kernel") or None
     number = run_id_of(request, request.path_params["run"])
     args.reject_unknown()
-    return success(request, pattern_view.antipatterns(app_state(request).engine, number, kernel))
+    return success(request, antipatterns_view.antipatterns(app_state(request).engine, number, kernel))
 
 
 async def get_versions(request: Request) -> Response:
@@ -127,7 +127,7 @@ def _answer_versions(request: Request) -> Response:
     names, kernel = args.texts("run"), args.text("kernel") or None
     args.reject_unknown()
     ids = [run_id_of(request, name) for name in names]
-    view = version_view.versions(app_state(request).engine, ids, kernel)
+    view = versions_view.versions(app_state(request).engine, ids, kernel)
     if len(names) > 1:
         for row, name in zip(view["rows"], names, strict=True):
             row["version"] = name

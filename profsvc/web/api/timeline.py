@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc.reports.plots import timeline as drawing
+from profsvc.reports.plots import timeline as timeline_plot
 from profsvc.views.traces import timeline as timeline_view
 from profsvc.web.api.runs import RUN_DESCRIPTION, run_id_of
 from profsvc.web.http.request_args import RequestArgs
@@ -32,7 +32,7 @@ def _answer_timeline(request: Request, form: str) -> Response:
     number = run_id_of(request, request.path_params["run"])
     args.reject_unknown()
     view = timeline_view.timeline(app_state(request).engine, number, begin, end, columns)
-    return Response(drawing.draw(view), media_type=MEDIA_TYPES[form]) if form == "svg" else success(request, view)
+    return Response(timeline_plot.draw(view), media_type=MEDIA_TYPES[form]) if form == "svg" else success(request, view)
 
 
 def _answer_search(request: Request) -> Response:

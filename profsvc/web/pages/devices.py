@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from profsvc import store, views
 from profsvc.reports.plots import characterization as characterization_plots
-from profsvc.views import device as about
+from profsvc.views import device as device_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of
@@ -98,7 +98,7 @@ def show_device(request: Request) -> Response:
     """Show a device."""
     RequestArgs(request).reject_unknown()
     name = request.path_params["name"]
-    view = about.device(app_state(request).engine, name, grant_of(request).project)
+    view = device_view.device(app_state(request).engine, name, grant_of(request).project)
     curves = [
         figure(
             f"curve{place}", f"{curve['title']}: {curve['meaning']}",

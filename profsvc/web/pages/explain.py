@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import NotFoundError
-from profsvc.views import device as catalogue
-from profsvc.views.explain import numbers as walk
+from profsvc.views import device as device_view
+from profsvc.views.explain import numbers as explain_view
 from profsvc.views.explain import quantities
 from profsvc.views.explain import rows as explain_rows
 from profsvc.views.explain import runs as explain_runs
@@ -51,7 +51,7 @@ def _explain_in_run(request: Request, name: str, run: int | None, kernel: str, l
     engine = app_state(request).engine
     if run is not None and not kernel and not launch:
         # A run may have many launches, and each has its own explanation.
-        view = walk.explain(engine, name, None, None)
+        view = explain_view.explain(engine, name, None, None)
         if steps := explain_runs.of_run(engine, name, run):
             launches, more = explain_runs.longest(engine, name, run)
             is_speedup = name in SPEEDUPS
@@ -61,9 +61,9 @@ def _explain_in_run(request: Request, name: str, run: int | None, kernel: str, l
             view["trace"] = explain_rows.of_launches(engine, name, run, [None])
         return view
     try:
-        return walk.explain(engine, name, run, f"id:{launch}" if launch else kernel or None)
+        return explain_view.explain(engine, name, run, f"id:{launch}" if launch else kernel or None)
     except NotFoundError as error:
-        known = walk.explain(None, name, None, None)
+        known = explain_view.explain(None, name, None, None)
         return known | {"unknown": str(error)}
 
 
@@ -80,7 +80,7 @@ def _explain_device(name: str, device: str) -> list[dict[str, Any]]:
     figure = name.partition(".")[2]
     return [
         {"name": name, "value": one["value"], "unit": one["unit"], "from": f"{device}: {one['source'] or ''}"}
-        for one in catalogue.figures_of(device)
+        for one in device_view.figures_of(device)
         if one["figure"] == figure
     ]
 

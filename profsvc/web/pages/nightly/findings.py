@@ -15,7 +15,7 @@ from profsvc.reports.nightly import plots as nightly_plots
 from profsvc.reports.nightly.content import DIRECTIONS, amount, first_run, named, percent
 from profsvc.reports.nightly.differences import difference_text
 from profsvc.views.history import quantities
-from profsvc.views.nightly import findings as of_findings
+from profsvc.views.nightly import findings as findings_view
 from profsvc.web.api.reports import author_name
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
@@ -32,11 +32,11 @@ def list_findings(request: Request) -> Response:
     args = RequestArgs(request)
     states = tuple(args.texts("state"))
     form = {name: args.text(name) for name in ("project", "quantity", "kernel", "device")}
-    worse, limit = args.choice("worse", of_findings.WORSE, ""), args.count("limit", DEFAULT_ROWS, MAX_ROWS)
+    worse, limit = args.choice("worse", findings_view.WORSE, ""), args.count("limit", DEFAULT_ROWS, MAX_ROWS)
     args.reject_unknown()
     only = {name: value or None for name, value in form.items()} | {"project": project_of(request, form["project"])}
-    found = of_findings.findings(
-        app_state(request).engine, states=states, worse=of_findings.WORSE[worse], limit=limit, **only
+    found = findings_view.findings(
+        app_state(request).engine, states=states, worse=findings_view.WORSE[worse], limit=limit, **only
     )
     links = Links(json=path_to(request, "/v1/findings"), csv=path_to(request, "/v1/findings.csv"),
                   sql="select finding_id, state, project, subject, quantity, value_before, value_after, change, run\n"
@@ -135,7 +135,7 @@ def show_finding(request: Request) -> Response:
     """Show one finding: its evidence, its series and its status history."""
     RequestArgs(request).reject_unknown()
     grant, number = grant_of(request), _finding_id(request)
-    found = of_findings.finding(app_state(request).engine, number, grant.project)
+    found = findings_view.finding(app_state(request).engine, number, grant.project)
     row = _finding_row(found["finding"])
     points = [
         dict.fromkeys(show_finding.name for show_finding in POINT_COLUMNS)
@@ -208,7 +208,7 @@ async def set_state(request: Request) -> Response:
     if missing := [name for name in ("state", "because") if not fields.get(name, "").strip()]:
         raise UsageError(f"the form lacks {missing[0]!r}; choose a state and give a reason")
     given = fields["state"], fields["because"], author_name(grant), grant.project
-    await to_thread.run_sync(of_findings.set_state, app_state(request).engine, number, *given)
+    await to_thread.run_sync(findings_view.set_state, app_state(request).engine, number, *given)
     return redirect(request, f"/findings/{number}")
 
 

@@ -11,7 +11,7 @@ from profsvc.errors import NotFoundError, ProfsvcError, UsageError
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.plots import history as history_plot
 from profsvc.reports.text.history import no_change
-from profsvc.views import history as of_kernel
+from profsvc.views import history as history_view
 from profsvc.web.api import history as answers
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
@@ -36,7 +36,7 @@ def show_history(request: Request) -> Response:
     form = {"kernel": kernel, "quantity": quantity, "project": runs.project or "", "device": runs.device or ""}
     known: dict[str, Any] = {
         "form": form,
-        "quantities": list(of_kernel.quantities().values()),
+        "quantities": list(history_view.quantities().values()),
         "message": "",
         "choices": (),
         "view": None,
@@ -47,13 +47,13 @@ def show_history(request: Request) -> Response:
             request, "history.html", "History of a kernel", **known | {"recent": recent, "columns": RECENT_COLUMNS}
         )
     try:
-        view = of_kernel.history(engine, kernel, quantity, runs)
+        view = history_view.history(engine, kernel, quantity, runs)
     except (NotFoundError, UsageError) as error:
         choices = store.kernels_named(engine, kernel, grant_of(request).project)
         return _error_form(request, error, known | {"choices": choices if len(choices) > 1 else ()})
     one = view["kernel"]
     if one["kernel_id"] is not None and kernel.removeprefix("#") == str(one["kernel_id"]):
-        label = of_kernel.label(engine, one["kernel"], runs.project)
+        label = history_view.label(engine, one["kernel"], runs.project)
         known["form"] = form | {"kernel": label if len(label) <= MAX_PATH_NAME and label.isprintable() else kernel}
     if is_figure:
         return Response(history_plot.draw(view), media_type=SVG_MEDIA_TYPE)

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc.errors import UsageError
-from profsvc.views.nightly import renames as of_renames
+from profsvc.views.nightly import renames as renames_view
 from profsvc.web.api.renames import NEEDED
 from profsvc.web.api.reports import author_name
 from profsvc.web.http.request_args import RequestArgs
@@ -32,7 +32,7 @@ def list_renames(request: Request) -> Response:
     args = RequestArgs(request)
     given = {name: args.text(name) for name in ("project", "before", "since")}
     args.reject_unknown()
-    found = of_renames.renames(app_state(request).engine, project_of(request, given["project"]))
+    found = renames_view.renames(app_state(request).engine, project_of(request, given["project"]))
     return page(
         request,
         "renames.html",
@@ -61,7 +61,7 @@ async def decide(request: Request) -> Response:
     act, before, since, because = (fields[name].strip() for name in NEEDED)
     project = project_of(request, fields.get("project", "").strip())
     given = act, before, since, because, author_name(grant), project
-    await to_thread.run_sync(of_renames.decide, app_state(request).engine, *given)
+    await to_thread.run_sync(renames_view.decide, app_state(request).engine, *given)
     return redirect(request, "/renames")
 
 

@@ -13,7 +13,7 @@ from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import plots as nightly_plots
 from profsvc.reports.nightly.content import Part, foot, head, judged, named
 from profsvc.reports.nightly.parts import parts
-from profsvc.views.nightly import report as nightly
+from profsvc.views.nightly import report as report_view
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of
@@ -65,7 +65,7 @@ def list_reports(request: Request) -> Response:
     args = RequestArgs(request)
     limit = args.count("limit", DEFAULT_ROWS, MAX_ROWS)
     args.reject_unknown()
-    found = nightly.reports(app_state(request).engine, grant_of(request).project, limit)
+    found = report_view.reports(app_state(request).engine, grant_of(request).project, limit)
     rows = [dict(row) | {"scope": row["project"] or "all"} for row in found["reports"]]
     links = Links(json=path_to(request, "/v1/reports"), csv=path_to(request, "/v1/reports.csv"),
                   sql="select night, project, one_line, findings_new, findings_open from v1_reports\n"
@@ -92,9 +92,9 @@ async def create_report(request: Request) -> Response:
 def show_report(request: Request) -> Response:
     """Show a report."""
     RequestArgs(request).reject_unknown()
-    document = nightly.report(app_state(request).engine, request.path_params["report"], grant_of(request).project)
+    document = report_view.report(app_state(request).engine, request.path_params["report"], grant_of(request).project)
     number = document["report_id"]
-    sent = nightly.deliveries(app_state(request).engine, [number], grant_of(request).project)[number]
+    sent = report_view.deliveries(app_state(request).engine, [number], grant_of(request).project)[number]
     sent = [dict(row) | {"outcome": OUTCOMES[bool(row["delivered"])]} for row in sent]
     summary, *lines = head(document)
     forms = {"HTML": "html", "Markdown": "md", "Text": "txt"}

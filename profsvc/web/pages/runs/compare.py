@@ -19,8 +19,7 @@ from profsvc.reports.text.comparison.two_runs import (
     reasons_not_corrected,
 )
 from profsvc.reports.text.models.values import interval
-from profsvc.views.comparison import several_runs as several
-from profsvc.views.comparison import two_runs as side_by_side
+from profsvc.views.comparison import several_runs, two_runs
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of
@@ -61,7 +60,7 @@ def show_comparison(request: Request) -> Response:
         )
     try:
         old, new = (find_run_id(request, name) for name in names.values())
-        view = side_by_side.compare(engine, old, new, mapped)
+        view = two_runs.compare(engine, old, new, mapped)
     except (NotFoundError, UsageError) as error:
         wrong = {"message": str(error), "recent_pairs": _consecutive_pairs(newest), "status": error.status}
         return page(request, "compare.html", "Compare two runs", **known | wrong)
@@ -90,10 +89,10 @@ def _show_ticked(request: Request, ticked: Sequence[str], baseline: str) -> Resp
     ids = sorted({find_run_id(request, name) for name in ticked})
     if len(ids) == 2:
         return redirect(request, "/compare", {"before": str(ids[0]), "after": str(ids[1])})
-    if not 2 < len(ids) <= several.MAX_RUNS:
-        raise UsageError(f"tick two to {several.MAX_RUNS} runs to compare them; ticked: {len(ids)}")
+    if not 2 < len(ids) <= several_runs.MAX_RUNS:
+        raise UsageError(f"tick two to {several_runs.MAX_RUNS} runs to compare them; ticked: {len(ids)}")
     base = find_run_id(request, baseline) if baseline else None
-    view = several.compare_several(app_state(request).engine, ids, base)
+    view = several_runs.compare_several(app_state(request).engine, ids, base)
     links = Links(json=path_to(request, "/v1/compare/runs", request.query_params.multi_items()))
     asked = [("run", str(run_id)) for run_id in ids]
     return page(

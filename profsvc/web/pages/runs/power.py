@@ -12,12 +12,12 @@ from profsvc import specs, store
 from profsvc.analysis.power.analyze import Options
 from profsvc.analysis.power.components import MODEL as COMPONENTS
 from profsvc.errors import InputError, NotFoundError, UsageError
-from profsvc.reports.plots import heat_map as of_map
+from profsvc.reports.plots import heat_map as heat_map_plot
 from profsvc.reports.text.models.values import interval
 from profsvc.reports.text.power.run_power import alike, own_flags
 from profsvc.views.power import components, heat_map, thermal
 from profsvc.views.power import plots as power_plots
-from profsvc.views.power import run_power as of_power
+from profsvc.views.power import run_power as power_view
 from profsvc.web.api.power import plan_of
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
@@ -53,7 +53,7 @@ def show_power(request: Request) -> Response:
     info = store.select(engine, "v1_runs", run_id=number)[0]
     map_of_die = _heat_map_figure(engine, number)
     try:
-        view = of_power.power(engine, number, Options(sensor=sensor or None))
+        view = power_view.power(engine, number, Options(sensor=sensor or None))
     except NotFoundError:
         if map_of_die is None or sensor:
             raise
@@ -170,8 +170,8 @@ def _heat_map_figure(engine: Engine, number: int) -> Figure | None:
     found = made.view["heat_map"]
     rows = found["sensors"] if isinstance(found.get("sensors"), list) else []
     columns = plain_columns(rows, (), SENSOR_EXPLANATIONS)
-    words = f"{made.title}: {of_map.hot_spot(made.die_map)}."
-    return figure("heat", name(made.title, 120), lambda: of_map.picture(made.die_map, made.title, "svg"), found,
+    words = f"{made.title}: {heat_map_plot.hot_spot(made.die_map)}."
+    return figure("heat", name(made.title, 120), lambda: heat_map_plot.picture(made.die_map, made.title, "svg"), found,
                   description=words, notes=[words], rows=rows, columns=columns)  # fmt: skip
 
 
