@@ -40,7 +40,7 @@ def device(engine: "Engine", name: str, project: str | None = None) -> dict[str,
     Raise `NotFoundError` for a device unknown to the catalogue, all runs and all characterizations.
     """
     figures, sources = _figures(name)
-    measured = of_device(all_measured(engine, project), name)
+    measured = characterizations_of(all_measured(engine, project), name)
     if not figures and not measured and name not in _named(engine, project):
         known = {one.name for one in specs.devices().values()}
         raise NotFoundError.near("device", name, known | _named(engine, project))
@@ -65,7 +65,7 @@ def characterization(measured: Sequence[Row]) -> dict[str, Any]:
 
 def summary(measured: Sequence[Row], name: str) -> list[Row]:
     """Return a row for each curve, cost and figure that was measured of the device called ``name``."""
-    found = characterization(of_device(measured, name))
+    found = characterization(characterizations_of(measured, name))
     if not any(found.values()):
         known = first_of(sorted({repr(str(row["device"])) for row in measured})) or "no device"
         raise NotFoundError(
@@ -111,7 +111,7 @@ def _figures(name: str) -> tuple[list[Row], Row]:
     return found, dict(known.source)
 
 
-def of_device(measured: Sequence[Row], name: str) -> list[Row]:
+def characterizations_of(measured: Sequence[Row], name: str) -> list[Row]:
     """Return the rows of v1_characterizations that are of the device called ``name``."""
     same = {device: is_same_device(device, name) for device in {str(row["device"]) for row in measured}}
     return [row for row in measured if same[str(row["device"])]]

@@ -56,13 +56,13 @@ def run(
         "kernels_truncated": more_kernels,
         "launches": _summaries(engine, run_id, launches, uploads),
         "means": [{**row, "first": row["first"] or _first(row["advice"])} for row in means],
-        "causes": causes.of_run(engine, run_id, max_causes or limit or LIMIT, means),
+        "causes": causes.causes_of_run(engine, run_id, max_causes or limit or LIMIT, means),
         "criteria": in_order(criteria, "criterion"),
         "potential": bounds[0] if bounds else None,
         "sensors": store.sensors(engine, run_id),
         "transfers": store.transfers_by_kind(engine, run_id),
         "summaries": store.select(engine, "v1_kernel_summaries", run_id=run_id),
-        "traces": memory_traces_view.of_run(engine, run_id),
+        "traces": memory_traces_view.traces_of_run(engine, run_id),
         "wall_time": wall_time_view.wall_time(engine, run_id, uploads),
         "rejects": store.count(engine, "v1_rejects", run_id),
     }
@@ -143,7 +143,7 @@ def _summaries(
         for counter in ("sol_sm_fraction", "sol_memory_fraction")
     )
     by_launch = grouped(in_order(store.launch_rows(engine, "v1_criteria", run_id, ids), "criterion"))
-    caused = causes.of_launches(engine, run_id, ids)
+    caused = causes.causes_of_launches(engine, run_id, ids)
     tools, rows = tools_of(uploads), []
     for launch in launches:
         key = launch["launch_id"]

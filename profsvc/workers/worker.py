@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 def cap(memory: int, seconds: int, files: int, file_bytes: int = 0) -> None:
     """Limit the resources of this process and of those that it starts."""
     limits = {
-        resource.RLIMIT_AS: taken() + memory,
+        resource.RLIMIT_AS: address_space_bytes() + memory,
         resource.RLIMIT_CPU: seconds,
         resource.RLIMIT_FSIZE: file_bytes,
         resource.RLIMIT_NOFILE: files,
@@ -37,7 +37,7 @@ def cap(memory: int, seconds: int, files: int, file_bytes: int = 0) -> None:
         resource.setrlimit(limit, (most, most))
 
 
-def taken() -> int:
+def address_space_bytes() -> int:
     """Return the bytes of address space of this process; 0 if the system does not report them."""
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  # the worker imports as little as it can

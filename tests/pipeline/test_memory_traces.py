@@ -97,13 +97,13 @@ def test_a_device_that_is_named_later(engine, tmp_path):
     assert values(engine) == dict.fromkeys(
         ("l1_load_hit_ratio", "l1_store_hit_ratio", "l2_load_hit_ratio", "l2_store_hit_ratio")
     )
-    (trace_of_run,) = shown.of_run(engine, 1)
+    (trace_of_run,) = shown.traces_of_run(engine, 1)
     assert trace_of_run["levels"] == []
     assert "the device is unknown" in run_text.run(run_view(engine, "r"))
     upload(engine, b"block,warp,seq,site,address,kind\n0,0,0,a,0,load\n", files, device="NVIDIA H200")
     pipeline.analyze_again(engine, files, 1)
     assert {row["device"] for row in store.select(engine, "v1_traces")} == {"NVIDIA H200"}
-    assert all(one["levels"] for one in shown.of_run(engine, 1))
+    assert all(one["levels"] for one in shown.traces_of_run(engine, 1))
 
 
 def test_without_kept_bytes_what_was_found_stays_and_what_was_not_is_told(engine, tmp_path):
@@ -169,7 +169,7 @@ def test_pages(engine):
     page = run_text.run(run_view(engine, "r"))
     assert "memory trace of upload 1, kernel made: 3 blocks, 2,000 lines in 30 random orders" in page
     assert "L1, stores                no accesses" in page
-    (one,) = shown.of_run(engine, 1)
+    (one,) = shown.traces_of_run(engine, 1)
     assert [len(level["draws"]) for level in one["levels"]] == [30, 0, 30, 30]
     walked = explain(engine, "memory_hierarchy", "r", None)
     assert {row["name"] for row in walked["trace"]} == set(values(engine))

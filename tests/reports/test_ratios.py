@@ -10,7 +10,7 @@ from profsvc.reports import ratios
 from profsvc.reports.text import cells
 from profsvc.reports.text.launches import details as launch_text
 from profsvc.reports.text.models.accuracy import accuracy
-from profsvc.reports.text.models.launch_models import of_models
+from profsvc.reports.text.models.launch_models import model_lines
 from profsvc.reports.text.models.what_if import what_if as what_if_text
 from profsvc.reports.text.runs import run as run_text
 from profsvc.views import launch, run
@@ -44,7 +44,7 @@ def test_pages_of_launches_and_models_print_none(demo, value):
     page = launch_text.launches(view)
     assert "1000x+" in page
     assert not FORBIDDEN.search(page)
-    assert not FORBIDDEN.search("\n".join(of_models(one["models"], 1.0)))
+    assert not FORBIDDEN.search("\n".join(model_lines(one["models"], 1.0)))
 
 
 @pytest.mark.parametrize("value", ABSURD)

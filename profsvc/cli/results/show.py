@@ -374,7 +374,7 @@ def _characterization(
     rows = service.rows("characterizations") if service else device_view.all_measured(open_reader(context))
     found = device_view.summary(rows, name)
     if out is not None:
-        curves = device_view.characterization(device_view.of_device(rows, name))["curves"]
+        curves = device_view.characterization(device_view.characterizations_of(rows, name))["curves"]
         write_picture(out, characterization_plots.draw_all(curves, form, dark=dark))
     print_rows(list(device_view.SUMMARY), found, output, limit=limit)
 

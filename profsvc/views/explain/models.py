@@ -76,7 +76,7 @@ def counters_of(name: str) -> list[str]:
     return list(dict.fromkeys(part[1:] for part in names if part.startswith("@")))
 
 
-def of_input(name: str) -> dict[str, Any]:
+def explain_input(name: str) -> dict[str, Any]:
     """Explain an input of models."""
     one = specs.model_inputs()[name]
     return {

@@ -75,7 +75,7 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
         run_id = store.find_run(engine, run)
         chosen = launches_of(engine, run, kernel, LIMIT)[0] if kernel else ()
         ids = [one["launch_id"] for one in chosen] if kernel else [None]
-        view["trace"] = explain_rows.of_launches(engine, name, run_id, ids)
+        view["trace"] = explain_rows.launch_steps(engine, name, run_id, ids)
     if run is not None and view["kind"] not in quantities.KINDS:
         if engine is None:
             raise UsageError("a run can only be explained with a store")
@@ -102,7 +102,7 @@ def _meaning(name: str) -> dict[str, Any]:
         return {"name": name, "kind": "metric", "meaning": f"vendor metric, used by {len(used)} counters",
                 "counters": used}  # fmt: skip
     if name in inputs:
-        return explain_models.of_input(name)
+        return explain_models.explain_input(name)
     if name in entries:
         unit = entries[name]
         own = quantities.quantity("launch.useful_ns") or {}
@@ -126,7 +126,7 @@ def _traces(
     if means:  # launches of a trace without counters add nothing to the average
         chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
     run_id = store.find_run(engine, run)
-    rows = [] if kernel else explain_runs.of_run(engine, view["name"], run_id)
+    rows = [] if kernel else explain_runs.run_steps(engine, view["name"], run_id)
     return [*rows, *means, *(row for one in chosen for row in _of_launch(engine, one, view))], truncated
 
 

@@ -39,7 +39,7 @@ NAMED = (
 )
 
 
-def of_row(engine: "Engine", name: str, run_id: int, number: int) -> list[Step]:
+def row_steps(engine: "Engine", name: str, run_id: int, number: int) -> list[Step]:
     """Return the steps from ``view.column`` of a row of a run to its file; ``number`` is its key or its item.
 
     For a number on pages, ``view.anything`` leads to ``value``. Raise `NotFoundError` for views without row numbers.
@@ -62,7 +62,7 @@ def of_row(engine: "Engine", name: str, run_id: int, number: int) -> list[Step]:
     return steps + _files(engine, row, view, run_id)
 
 
-def of_launches(engine: "Engine", name: str, run_id: int, launches: Iterable[int | None]) -> list[Step]:
+def launch_steps(engine: "Engine", name: str, run_id: int, launches: Iterable[int | None]) -> list[Step]:
     """Return the values of ``view.column`` for launches of a run; None stands for the whole run.
 
     Empty for views about other things.

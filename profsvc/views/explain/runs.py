@@ -25,7 +25,7 @@ OF_POTENTIAL["v1_potential.speedup"] = OF_POTENTIAL["potential"]
 OF_CRITERIA = "mean over the launches that have it, weighted by their duration"
 
 
-def of_run(engine: "Engine", name: str, run_id: int) -> list[Step]:
+def run_steps(engine: "Engine", name: str, run_id: int) -> list[Step]:
     """Return a result of the whole run and its inputs; empty for other names."""
     whole = {"run_id": run_id, "launch_id": None, "kernel": None}
     if name in OF_POTENTIAL:

@@ -32,7 +32,7 @@ MIN_EXPLAINED = 0.1
 HINT_KINDS = {"flaw": "saving", "limit": "limit", "unexplained": "unexplained"}
 
 
-def of_launches(engine: "Engine", run_id: int, launch_ids: Sequence[int]) -> dict[int, list[Row]]:
+def causes_of_launches(engine: "Engine", run_id: int, launch_ids: Sequence[int]) -> dict[int, list[Row]]:
     """Return the causes of these launches, the answer first; a launch without counts of stalls has none."""
     found: dict[int, list[Row]] = {}
     rows = store.launch_rows(engine, "v1_causes", run_id, launch_ids)
@@ -41,7 +41,7 @@ def of_launches(engine: "Engine", run_id: int, launch_ids: Sequence[int]) -> dic
     return found
 
 
-def of_kernel(rows: Iterable[Mapping[str, Any]], counters: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def causes_of_kernel(rows: Iterable[Mapping[str, Any]], counters: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """Return the causes of a kernel with averages from its rows of ``v1_causes`` and its counters."""
     values = {name: one["value"] for name, one in counters.items()}
     return [{name: row[name] for name in FIELDS} | {"evidence": evidence_of(row["cause"], values)} for row in rows]
@@ -121,7 +121,7 @@ def _assumed(rule: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     return f"the estimate assumes that {known.assumes}" + (f"; counted: {', '.join(shown)}" if shown else "")
 
 
-def of_run(engine: "Engine", run_id: int, limit: int, means: Iterable[Mapping[str, Any]]) -> list[Row]:
+def causes_of_run(engine: "Engine", run_id: int, limit: int, means: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Return what costs a run most time: kernel and cause, with the saving over all launches, largest first.
 
     ``means`` are the kernels of which only averages are known.

@@ -48,7 +48,7 @@ def _opened(
     ]
     of_run = in_order(whole, "criterion")
     tools, opened = tools_of(store.select(engine, "v1_uploads", run_id=run_id)), []
-    record, caused = Record(engine), causes.of_launches(engine, run_id, ids)
+    record, caused = Record(engine), causes.causes_of_launches(engine, run_id, ids)
     counted = {row["launch_id"]: row for row in store.launch_rows(engine, "v1_counters", run_id, ids)} if rules else {}
     for one in chosen:
         key = one["launch_id"]

@@ -38,7 +38,7 @@ def summaries(engine: "Engine", run_id: int, words: dict[str, Row]) -> list[Row]
     found, known, rows = results(engine, run_id), counters(means), []
     for kernel in _plain(means.kernels):
         bound, own = _of(found, kernel["kernel"])
-        caused = causes.of_kernel(found["v1_causes"].get(kernel["kernel"], []), known.get(kernel["kernel"], {}))
+        caused = causes.causes_of_kernel(found["v1_causes"].get(kernel["kernel"], []), known.get(kernel["kernel"], {}))
         rows.append(
             {
                 "kernel": kernel["kernel_short"],
@@ -70,7 +70,7 @@ def opened(engine: "Engine", run_id: int, kernel: str, words: dict[str, Row]) ->
     record = Record(engine)
     for one in chosen(means, kernel):
         bound, own = _of(found, one["kernel"])
-        caused = causes.of_kernel(found["v1_causes"].get(one["kernel"], []), known.get(one["kernel"], {}))
+        caused = causes.causes_of_kernel(found["v1_causes"].get(one["kernel"], []), known.get(one["kernel"], {}))
         said = found["v1_models"].get(one["kernel"], [])
         useful = [row for row in said if row["model"] == "useful_work"]
         bound["duration_ns"] = one["duration_ns"] = bound.get("duration_ns") or one["duration_ns"]

@@ -45,7 +45,7 @@ def antipatterns(engine: "Engine", run: str | int, kernel: str | None = None) ->
     rows, launch = _of_run(engine, run_id, run), None
     if kernel is not None:
         launch = launches_of(engine, run, kernel, 1)[0][0]
-        rows = of_launch(engine, launch)
+        rows = patterns_of_launch(engine, launch)
     info = store.parse_json_columns("v1_runs", store.select(engine, "v1_runs", run_id=run_id))[0]
     return {
         "run": {name: info[name] for name in ("run_id", "project", "name")},
@@ -56,7 +56,7 @@ def antipatterns(engine: "Engine", run: str | int, kernel: str | None = None) ->
     }
 
 
-def of_launch(engine: "Engine", launch: Mapping[str, Any]) -> list[Row]:
+def patterns_of_launch(engine: "Engine", launch: Mapping[str, Any]) -> list[Row]:
     """Return the patterns of one launch, a row of ``v1_launches``."""
     known = known_of(engine, launch)
     return with_inputs(engine, launch, known.counters, known.inputs())
@@ -78,7 +78,7 @@ def with_inputs(engine: "Engine", launch: Mapping[str, Any], counters: "pd.DataF
     reasons["trip_counts"] = NO_LOOPS if instructions else NO_SOURCE
     ratios["kernel_boundary"], reasons["kernel_boundary"] = _idle_share(engine, launch["run_id"])
     lost = analysis.lost_shares(ratios)
-    found = causes.of_launches(engine, launch["run_id"], [launch["launch_id"]]).get(launch["launch_id"], [])
+    found = causes.causes_of_launches(engine, launch["run_id"], [launch["launch_id"]]).get(launch["launch_id"], [])
     saved = {cause["cause"]: cause["saving_fraction"] or 0.0 for cause in found if cause["kind"] == "flaw"}
     return [
         _row(pattern, ratios[key], float(lost[key].value), reasons.get(key), saved if found else None)

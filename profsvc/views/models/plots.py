@@ -296,7 +296,7 @@ def _sms(of: Plots) -> Plot:
 
 def _hits(of: Plots) -> Plot:
     run_id, kernel = of.run_id, of.kernel
-    traces = memory_traces_view.of_run(of.engine, run_id)
+    traces = memory_traces_view.traces_of_run(of.engine, run_id)
     if kernel is not None:
         traces = [one for one in traces if kernel in str(one["kernel"])]
     if not traces:

@@ -17,7 +17,7 @@ WORDS = {
 }
 
 
-def of_run(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
+def traces_of_run(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
     """Return one dict per trace: hit ratios with their spread by level, and the sites with most misses.
 
     ``draws`` are the hit ratios of each order for a histogram; empty for a level without accesses.

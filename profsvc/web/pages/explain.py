@@ -52,13 +52,13 @@ def _explain_in_run(request: Request, name: str, run: int | None, kernel: str, l
     if run is not None and not kernel and not launch:
         # A run may have many launches, and each has its own explanation.
         view = explain_view.explain(engine, name, None, None)
-        if steps := explain_runs.of_run(engine, name, run):
+        if steps := explain_runs.run_steps(engine, name, run):
             launches, more = explain_runs.longest(engine, name, run)
             is_speedup = name in SPEEDUPS
             launches = [one | {"is_speedup": is_speedup} for one in launches]
             view |= {"trace": steps, "longest": launches, "more": more, "run": run}
         elif view["kind"] in quantities.KINDS:
-            view["trace"] = explain_rows.of_launches(engine, name, run, [None])
+            view["trace"] = explain_rows.launch_steps(engine, name, run, [None])
         return view
     try:
         return explain_view.explain(engine, name, run, f"id:{launch}" if launch else kernel or None)
@@ -70,7 +70,7 @@ def _explain_in_run(request: Request, name: str, run: int | None, kernel: str, l
 def _explain_row(request: Request, view: dict[str, Any], run: int, row: int) -> dict[str, Any]:
     """Add the derivation of the number of one row, down to its file."""
     try:
-        return view | {"trace": explain_rows.of_row(app_state(request).engine, view["name"], run, row)}
+        return view | {"trace": explain_rows.row_steps(app_state(request).engine, view["name"], run, row)}
     except NotFoundError as error:
         return view | {"unknown": str(error)}
 

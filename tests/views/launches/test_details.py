@@ -146,7 +146,7 @@ def test_advice_of_a_run_is_ranked_by_the_time_it_saves(demo):
     ("name", "part"), [("potential", "speedup"), ("v1_potential.speedup_ceiling", "speedup_ceiling")]
 )
 def test_a_potential_of_a_run_is_the_sum_of_its_launches(demo, name, part):
-    whole, *parts = explain_runs.of_run(demo, name, 1)
+    whole, *parts = explain_runs.run_steps(demo, name, 1)
     launches, more = explain_runs.longest(demo, name, 1)
     assert more
     assert len(launches) == explain_runs.MAX_LAUNCHES
@@ -162,7 +162,7 @@ def test_a_potential_of_a_run_is_the_sum_of_its_launches(demo, name, part):
 
 
 def test_a_criterion_of_a_run_is_the_mean_of_its_launches(demo):
-    whole, *parts = explain_runs.of_run(demo, "divergence", 1)
+    whole, *parts = explain_runs.run_steps(demo, "divergence", 1)
     launches, _ = explain_runs.longest(demo, "divergence", 1)
     stored = {row["launch_id"]: row for row in store.select(demo, "v1_criteria", run_id=1, criterion="divergence")}
     assert {one["name"]: one["value"] for one in [whole, *parts]} == {
@@ -176,4 +176,4 @@ def test_a_criterion_of_a_run_is_the_mean_of_its_launches(demo):
 
 @pytest.mark.parametrize("name", ["host_sync", "dram_read_bytes", "mwp_cwp", "v1_runs.launches"])
 def test_what_is_no_sum_over_launches_has_no_part_of_a_run(demo, name):
-    assert explain_runs.of_run(demo, name, 1) == []
+    assert explain_runs.run_steps(demo, name, 1) == []

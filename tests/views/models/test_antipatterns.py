@@ -12,7 +12,7 @@ from profsvc import pipeline, specs, store
 from profsvc.errors import NotFoundError
 from profsvc.reports.rows import plain
 from profsvc.reports.text.models import antipatterns as text
-from profsvc.views.models.antipatterns import antipatterns, of_launch
+from profsvc.views.models.antipatterns import antipatterns, patterns_of_launch
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 
@@ -105,7 +105,7 @@ def test_a_kernel_with_a_flaw_loses_more_of_its_pattern_than_the_mended_one(flaw
         for case in csv.DictReader(file):
             if case["variant"] == "a" and case["flaw"] in PATTERN_OF_FLAW:
                 key, index = PATTERN_OF_FLAW[case["flaw"]], int(case["launch"])
-                both = [of_launch(flawed, launches[number]) for number in (index, index + 1)]
+                both = [patterns_of_launch(flawed, launches[number]) for number in (index, index + 1)]
                 bad, good = ({row["pattern"]: row["lost_share"] for row in rows}[key] for rows in both)
                 worse[case["work"]] = bad > good + 0.005
     assert len(worse) == 22

@@ -10,7 +10,7 @@ from profsvc import specs, store, views
 from profsvc.analysis.models.inputs import formula_arguments
 from profsvc.formulas.mwp_cwp import exec_cycles
 from profsvc.reports.text.launches import details as launch_text
-from profsvc.reports.text.models.launch_models import of_models
+from profsvc.reports.text.models.launch_models import model_lines
 from profsvc.views.explain.numbers import explain
 from profsvc.views.models.launch_models import inputs_of, side_by_side
 
@@ -50,13 +50,13 @@ def test_the_agreement_of_models_is_not_called_their_uncertainty(demo, opened):
 
 
 def test_a_launch_without_models_prints_nothing_about_them():
-    assert list(of_models(side_by_side([], None, None), None)) == []
+    assert list(model_lines(side_by_side([], None, None), None)) == []
 
 
 def test_a_model_without_an_answer_prints_why(demo):
     rows = store.select(demo, "v1_models", model="mwp_cwp")[:1]
     rows[0] |= {"value": None, "reason": "the export has no x", "form": "consistent"}
-    assert list(of_models(side_by_side(rows, 1.0, None), 1.0)) == [
+    assert list(model_lines(side_by_side(rows, 1.0, None), 1.0)) == [
         "   predicted time: none",
         "   Memory and computation warps: the export has no x",
     ]

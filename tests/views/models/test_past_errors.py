@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from profsvc import store, views
-from profsvc.reports.text.models.launch_models import of_models
+from profsvc.reports.text.models.launch_models import model_lines
 from profsvc.views.models.launch_models import side_by_side
 from profsvc.views.models.past_errors import MIN_PAIRS, Pair, Record, kind_of, pairs_of, records
 
@@ -23,7 +23,7 @@ def test_models_that_agree_with_each_other_and_are_wrong_have_a_large_typical_er
     rows = [{"model": name, "quantity": "time_ns", "form": "consistent", "value": 39.4e3, "label": None, "reason": None}
             for name in ("mwp_cwp", "benefit", "throughput")]  # fmt: skip
     rows.append(rows[0] | {"model": "agreement", "quantity": "time_spread", "value": 1.01})
-    page = "\n".join(of_models(side_by_side(rows, 368e3, None, "a board", found), 368e3))
+    page = "\n".join(model_lines(side_by_side(rows, 368e3, None, "a board", found), 368e3))
     assert "39.4 us    x0.11" in page
     assert "typical error x9.30" in page
     assert "agreement: the predicted times differ by x1.01" in page
@@ -49,7 +49,7 @@ def test_kernels_of_the_same_kind_count_where_there_are_enough():
 
 def test_with_too_few_other_kernels_the_uncertainty_is_said_to_be_unknown(demo):
     rows = store.select(demo, "v1_models", model=MODEL, quantity="time_ns", form="consistent")[:1]
-    page = "\n".join(of_models(side_by_side(rows, 1e5, None, "a board", {}), 1e5))
+    page = "\n".join(model_lines(side_by_side(rows, 1e5, None, "a board", {}), 1e5))
     assert "uncertainty unknown: too few other kernels were measured on a board" in page
 
 

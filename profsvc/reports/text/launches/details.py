@@ -7,7 +7,7 @@ from profsvc import specs
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell
 from profsvc.reports.text.cells import BAR_WIDTH, bar, bounded, page_of
-from profsvc.reports.text.models.launch_models import of_models
+from profsvc.reports.text.models.launch_models import model_lines
 
 Row = Mapping[str, Any]
 TITLE_WIDTH = 1 + max(len(one["title"]) for one in specs.criteria()["criterion"])
@@ -39,7 +39,7 @@ def _launch(one: Row, forms: Sequence[str]) -> Iterable[str]:
     for row in one["of_run"]:
         yield f"{_criterion(row, forms)}  (whole run)"
     took = one["launch"]["duration_ns"]
-    for part in (_units(one), of_models(one["models"], took), _advice(one["advice"]), _estimates(one["rules"])):
+    for part in (_units(one), model_lines(one["models"], took), _advice(one["advice"]), _estimates(one["rules"])):
         if lines := list(part):
             yield ""
             yield from lines

@@ -8,10 +8,10 @@ from profsvc.reports.ratios import factor, times
 ANY_KIND = "any kind"
 
 
-def of_models(view: Mapping[str, Any], duration_ns: float | None) -> Iterable[str]:
+def model_lines(view: Mapping[str, Any], duration_ns: float | None) -> Iterable[str]:
     """Yield the predicted times of the models, their typical errors and their agreement.
 
-    >>> page = of_models({"times": [], "bounds": [], "speedups": [], "agreement": {}, "device": None,
+    >>> page = model_lines({"times": [], "bounds": [], "speedups": [], "agreement": {}, "device": None,
     ...     "missing": [{"title": "Roofline", "reason": "the export has no dram_bytes"}], "assumed": None}, 2000.0)
     >>> list(page)
     ['   predicted time: none', '   Roofline: the export has no dram_bytes']

@@ -12,7 +12,7 @@ from profsvc.analysis.launches.iterations import RangeTotal
 from profsvc.analysis.launches.wall_time import CODES, NO_LANE, NO_NAME, NO_PROCESS, Activity
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
-from profsvc.store.queries.traces.lanes import IS_GRAPH, ROUNDED, TIMED, Trace, of_files, of_trace
+from profsvc.store.queries.traces.lanes import IS_GRAPH, ROUNDED, TIMED, Trace, file_condition, trace_condition
 from profsvc.store.queries.traces.timelines import integer_columns
 
 NO_DEVICE = NO_PROCESS
@@ -42,7 +42,7 @@ def trace_streams(engine: Engine, trace: Trace, early: EarlyLaunches) -> list[It
     def ordered(table: str, columns: str, condition: str = "1 = 1", joins: str = "") -> str:
         return (
             f"SELECT e.start_ns, {end}, {columns} FROM {table} e{joins}"
-            f" WHERE {of_trace(table, files[table], own, processes)} AND {TIMED.format('e')} AND {condition}"
+            f" WHERE {trace_condition(table, files[table], own, processes)} AND {TIMED.format('e')} AND {condition}"
             " ORDER BY e.start_ns"
         )
 
@@ -82,7 +82,7 @@ def _categories(engine: Engine, trace: Trace, kind: str) -> dict[int, int]:
     else:
         query = (
             f"SELECT x.text_id, x.text FROM texts x JOIN (SELECT DISTINCT e.{column} AS number FROM {table} e"
-            f" WHERE {of_files(table, files)}) n ON n.number = x.text_id"
+            f" WHERE {file_condition(table, files)}) n ON n.number = x.text_id"
         )
     with reading(engine) as connection:
         rows = connection.execute(text(query)).all()
@@ -147,10 +147,10 @@ def _not_started(engine: Engine, trace: Trace, early: EarlyLaunches) -> Iterator
         " JOIN shapes s ON s.shape_id = l.shape_id JOIN ("
         f"SELECT {group}, min(e.start_ns + {ROUNDED.format('e')}) AS end_ns, min(e.start_ns) AS begin_ns"
         " FROM api_calls e"
-        f" WHERE {of_trace('api_calls', calls, trace.files['launches'], trace.processes)} AND {TIMED.format('e')}"
-        f" AND e.correlation_id IS NOT NULL GROUP BY {group}{single}"
+        f" WHERE {trace_condition('api_calls', calls, trace.files['launches'], trace.processes)}"
+        f" AND {TIMED.format('e')} AND e.correlation_id IS NOT NULL GROUP BY {group}{single}"
         f") c ON c.correlation_id = l.correlation_id{same}"
-        f" WHERE {of_files('launches', trace.files['launches'], 'l')} AND {TIMED.format('l')}"
+        f" WHERE {file_condition('launches', trace.files['launches'], 'l')} AND {TIMED.format('l')}"
         " ORDER BY c.end_ns"
     )
     for start, end, place, kernel, call in integer_columns(engine, query, 5, EVENTS_PER_FETCH):
@@ -171,7 +171,7 @@ def range_totals(engine: Engine, trace: Trace) -> list[RangeTotal]:
     query = (
         "SELECT e.name_id, x.text, e.process_id, count(*), sum(e.duration_ns) FROM ranges e"
         " JOIN texts x ON x.text_id = e.name_id"
-        f" WHERE {of_trace('ranges', files, trace.files['launches'], trace.processes)} AND {TIMED.format('e')}"
+        f" WHERE {trace_condition('ranges', files, trace.files['launches'], trace.processes)} AND {TIMED.format('e')}"
         f" AND NOT coalesce({IS_GRAPH}, 1 = 0) GROUP BY e.name_id, x.text, e.process_id"
     )
     with reading(engine) as connection:
@@ -185,7 +185,7 @@ def ranges_named(
     condition = "e.process_id IS NULL" if process is None else f"e.process_id = {int(process)}"
     query = text(
         f"SELECT e.start_ns, e.start_ns + {ROUNDED.format('e')}, e.name_id FROM ranges e"
-        f" WHERE {of_files('ranges', trace.files['ranges'])} AND {TIMED.format('e')} AND {condition}"
+        f" WHERE {file_condition('ranges', trace.files['ranges'])} AND {TIMED.format('e')} AND {condition}"
         f" AND e.name_id IN ({', '.join(str(int(name)) for name in names)}) ORDER BY e.start_ns LIMIT {int(most)}"
     )
     with reading(engine) as connection:

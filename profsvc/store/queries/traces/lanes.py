@@ -107,7 +107,7 @@ def graphs_without_kernels(engine: Engine, run_id: int) -> int:
     """Return how many CUDA graphs of a run were traced as a whole, or were launched and left nothing in the trace."""
     uploads = [row["upload_id"] for row in select(engine, "v1_uploads", run_id=run_id)]
     with reading(engine) as connection:
-        query = text(f"SELECT count(*) FROM ranges e WHERE {of_files('ranges', uploads)} AND {IS_GRAPH}")
+        query = text(f"SELECT count(*) FROM ranges e WHERE {file_condition('ranges', uploads)} AND {IS_GRAPH}")
         whole = int(connection.execute(query).scalar_one()) if uploads else 0
         return whole or _graphs_unseen(connection, {"api_calls": uploads, "launches": uploads})
 
@@ -117,11 +117,11 @@ def _graphs_unseen(connection: Connection, files: Mapping[str, Sequence[int]]) -
     names = connection.execute(text(f"SELECT text_id FROM texts WHERE {_GRAPH_LAUNCH}")).scalars().all()
     if not names or not (files["api_calls"] and files["launches"]):
         return 0
-    work = f"SELECT l.correlation_id FROM launches l WHERE {of_files('launches', files['launches'], 'l')}"
+    work = f"SELECT l.correlation_id FROM launches l WHERE {file_condition('launches', files['launches'], 'l')}"
     seen = f"max(CASE WHEN e.correlation_id IN ({work} AND l.correlation_id IS NOT NULL) THEN 1 ELSE 0 END)"
     query = text(
         f"SELECT count(DISTINCT e.correlation_id), {seen} FROM api_calls e"
-        f" WHERE {of_files('api_calls', files['api_calls'])} AND e.name_id IN ({', '.join(map(str, names))})"
+        f" WHERE {file_condition('api_calls', files['api_calls'])} AND e.name_id IN ({', '.join(map(str, names))})"
         " AND e.correlation_id IS NOT NULL"
     )
     launched, is_seen = connection.execute(query).one()
@@ -129,11 +129,11 @@ def _graphs_unseen(connection: Connection, files: Mapping[str, Sequence[int]]) -
 
 
 def _any_rows(connection: Connection, table: str, upload_id: int) -> bool:
-    query = text(f"SELECT 1 FROM {table} e WHERE {of_files(table, [upload_id])} LIMIT 1")
+    query = text(f"SELECT 1 FROM {table} e WHERE {file_condition(table, [upload_id])} LIMIT 1")
     return connection.execute(query).first() is not None
 
 
-def of_files(table: str, uploads: Sequence[int], name: str = "e") -> str:
+def file_condition(table: str, uploads: Sequence[int], name: str = "e") -> str:
     """Return the condition that a row is of one of these files."""
     key = f"{name}.{_KEYS[table]}"
     ranges = (
@@ -146,7 +146,7 @@ def of_files(table: str, uploads: Sequence[int], name: str = "e") -> str:
 def _processes(connection: Connection, upload_id: int) -> set[int]:
     query = text(
         "SELECT DISTINCT p.process_id FROM launches e JOIN places p ON p.place_id = e.place_id"
-        f" WHERE p.process_id IS NOT NULL AND {of_files('launches', [upload_id])}"
+        f" WHERE p.process_id IS NOT NULL AND {file_condition('launches', [upload_id])}"
     )
     return set(connection.execute(query).scalars())
 
@@ -225,21 +225,21 @@ def _any_timed(
     connection: Connection, table: str, uploads: Sequence[int], own: Sequence[int], processes: Sequence[int] | None
 ) -> bool:
     """Tell whether something that ran on a device has times."""
-    condition = f"{of_trace(table, uploads, own, processes)} AND {TIMED.format('e')} AND {_ON_DEVICES[table]}"
+    condition = f"{trace_condition(table, uploads, own, processes)} AND {TIMED.format('e')} AND {_ON_DEVICES[table]}"
     return connection.execute(text(f"SELECT 1 FROM {table} e WHERE {condition} LIMIT 1")).first() is not None
 
 
 def _count(
     connection: Connection, table: str, uploads: Sequence[int], own: Sequence[int], processes: Sequence[int] | None
 ) -> int:
-    condition = of_trace(table, uploads, own, processes)
+    condition = trace_condition(table, uploads, own, processes)
     return int(connection.execute(text(f"SELECT count(*) FROM {table} e WHERE {condition}")).scalar_one())
 
 
 def _rows_at_most(connection: Connection, table: str, uploads: Sequence[int]) -> int:
     """Return how many rows files have in a table, by the numbers of their last ones."""
     query = f"SELECT max(e.{_KEYS[table]}) FROM {table} e WHERE "
-    last = (connection.execute(text(query + of_files(table, [upload]))).scalar() or 0 for upload in uploads)
+    last = (connection.execute(text(query + file_condition(table, [upload]))).scalar() or 0 for upload in uploads)
     return sum(number % IDS_PER_UPLOAD for number in last)
 
 
@@ -253,7 +253,7 @@ def _spans(
     query = (
         f"SELECT {names}, count(*) AS events, min(e.start_ns) AS first_ns,"
         f" max(e.start_ns + {ROUNDED.format('e')}) AS last_ns FROM {table} e"
-        f" WHERE {of_trace(table, uploads, own, processes)} AND {TIMED.format('e')} AND {_ON_DEVICES[table]}"
+        f" WHERE {trace_condition(table, uploads, own, processes)} AND {TIMED.format('e')} AND {_ON_DEVICES[table]}"
         f" GROUP BY {grouped}"
     )
     if table == "launches":  # the few places are joined to the sums, since many rows are slow to group by more columns
@@ -264,15 +264,15 @@ def _spans(
     return [_Span(*row) for row in connection.execute(text(query))]
 
 
-def of_trace(
+def trace_condition(
     table: str, uploads: Sequence[int], own: Sequence[int], processes: Sequence[int] | None, name: str = "e"
 ) -> str:
     """Return the condition that a row belongs to a trace: it is in its file, or of one of its processes."""
     if processes is None or table == "launches":
-        return of_files(table, uploads, name)
+        return file_condition(table, uploads, name)
     named = f"{name}.process_id IN ({', '.join(map(str, processes))})" if processes else "1 = 0"
     mine, others = ([one for one in uploads if (one in own) is wanted] for wanted in (True, False))
-    return f"({of_files(table, mine, name)} OR ({of_files(table, others, name)} AND {named}))"
+    return f"({file_condition(table, mine, name)} OR ({file_condition(table, others, name)} AND {named}))"
 
 
 def _merged_keys(spans: Sequence[_Span]) -> dict[tuple[int | None, int | None], _Span]:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from profsvc import specs, store
 from profsvc.errors import NotFoundError
 from profsvc.views.explain.numbers import explain
-from profsvc.views.explain.rows import of_row
+from profsvc.views.explain.rows import row_steps
 from tests.web.pages.browser.numbers import Numbers, is_number
 from tests.web.pages.browser.walked import WALKED
 
@@ -142,8 +142,8 @@ def test_a_row_that_is_not_there_is_said(shown):
 
 def test_a_view_without_runs_has_no_rows_to_explain(demo):
     with pytest.raises(NotFoundError, match="have no number, so"):
-        of_row(demo, "v1_reports.series", 1, 1)
-    steps = of_row(demo, "v1_runs.launches", 1, 1)
+        row_steps(demo, "v1_reports.series", 1, 1)
+    steps = row_steps(demo, "v1_runs.launches", 1, 1)
     assert [step.get("value") for step in steps] == [34, None]
     assert steps[1]["file"] == "ncu_raw.csv.gz"
 
