@@ -108,16 +108,8 @@ def _database_error(head: bytes, file: str) -> UnknownFormatError:
 def _table_hint(head: bytes, name: str | None) -> str:
     """Return how a table of numbers can be read; an empty text for other files."""
     lines = [line.rstrip("\r") for line in head_lines(head) if line.strip()]
-    words = [line.split() for line in lines[:MAX_TABLE_LINES]]
-    if len({tuple(row[1:]) for row in words}) == 1 and len(words[0]) == 2:
-        printed = unit_of(words[0][1])
-        words = [row[:1] for row in words] if printed and printed.dimension == "power" else words
-    if words and all(is_numeric(word) for row in words for word in row) and not any("\t" in line for line in lines):
-        counted = len(words[0]) == 1
-        print_row = "print NR-1, $1" if counted else "$1=$1; print"
-        line = f"awk -v OFS=';' '{{{print_row}}}' {shlex.quote(name or 'FILE')} | profsvc upload -"
-        why = "count its rows as seconds" if counted else "read its first column as seconds"
-        return f"; {why}: {line} --column '#1=time:s' --column '#2=power:W'"
+    if hint := _bare_numbers_hint(lines, name):
+        return hint
     if not any(sign in line and re.search(r"[0-9]", line) for line in lines[:MAX_TABLE_LINES] for sign in "\t;,"):
         return ""
     sign = separator_of(lines[0])
@@ -130,7 +122,27 @@ def _table_hint(head: bytes, name: str | None) -> str:
     rows = [row for row in rows if len(row) == len(cells)]
     if len(cells) < 2 or not rows or any(is_numeric(cell) for cell in cells):
         return UNSUPPORTED_LOG_HINT
-    clocks = {cell: row for cell, row in zip(cells, rows[0], strict=True) if generic_timeseries.is_clock_name(cell)}
+    return _log_hint(cells, rows[0], sign, name)
+
+
+def _bare_numbers_hint(lines: list[str], name: str | None) -> str:
+    """Return how a file of nothing but numbers, with one unit of power or none, can be read; else an empty text."""
+    words = [line.split() for line in lines[:MAX_TABLE_LINES]]
+    if len({tuple(row[1:]) for row in words}) == 1 and len(words[0]) == 2:
+        printed = unit_of(words[0][1])
+        words = [row[:1] for row in words] if printed and printed.dimension == "power" else words
+    if not words or not all(is_numeric(word) for row in words for word in row) or any("\t" in line for line in lines):
+        return ""
+    counted = len(words[0]) == 1
+    print_row = "print NR-1, $1" if counted else "$1=$1; print"
+    line = f"awk -v OFS=';' '{{{print_row}}}' {shlex.quote(name or 'FILE')} | profsvc upload -"
+    why = "count its rows as seconds" if counted else "read its first column as seconds"
+    return f"; {why}: {line} --column '#1=time:s' --column '#2=power:W'"
+
+
+def _log_hint(cells: list[str], row: list[str], sign: str, name: str | None) -> str:
+    """Return how a table with the header ``cells`` and the first row ``row`` can be read as a log."""
+    clocks = {cell: seen for cell, seen in zip(cells, row, strict=True) if generic_timeseries.is_clock_name(cell)}
     if clock := next((cell for cell, seen in clocks.items() if generic_timeseries.is_time(seen)), None):
         unit = "" if generic_timeseries.names_time_unit(clock) or not is_numeric(clocks[clock]) else ":s"
         return (
@@ -141,15 +153,15 @@ def _table_hint(head: bytes, name: str | None) -> str:
         seen = clocks[clock][:MAX_SHOWN_CHARS]
         return (
             f"; its column {clock!r} has {seen!r}, which is not a supported date or time; write it as YYYY-MM-DD "
-            f"hh:mm:ss, or count the rows as seconds: {_row_count_command(sign, cells, rows[0], name)}"
+            f"hh:mm:ss, or count the rows as seconds: {_row_count_command(sign, cells, row, name)}"
         )
     if generic_timeseries.is_ordinal_name(cells[0]) or len(cells[0]) == 1:
         column = shlex.quote(f"{cells[0]}=time:s")
         hint = f"no column has the name of a time; if {cells[0]!r} is a time in seconds, add: --column {column}"
         return f"; {hint}{UNSUPPORTED_LOG_HINT}"
-    if not _columns_with_units(cells, rows[0]):
+    if not _columns_with_units(cells, row):
         return UNSUPPORTED_LOG_HINT
-    return f"; it has no time column; count the rows as seconds: {_row_count_command(sign, cells, rows[0], name)}"
+    return f"; it has no time column; count the rows as seconds: {_row_count_command(sign, cells, row, name)}"
 
 
 def _lacks_none(cells: list[str], all_of: tuple[set[str], ...]) -> bool:

@@ -118,16 +118,14 @@ def split_label(label: str) -> tuple[str, str | None]:
     (('Busy%', '%'), ('%', None))
     """
     label = label.strip()
-    match = _BRACKETS.fullmatch(label) if len(label) <= MAX_LABEL_CHARS else None
-    if match and unit_of(match[2]):
+    searched = label if len(label) <= MAX_LABEL_CHARS else ""
+    if (match := _BRACKETS.fullmatch(searched)) and unit_of(match[2]):
         return (match[1] or label), match[2]
-    inside = _INSIDE.fullmatch(label) if len(label) <= MAX_LABEL_CHARS else None
-    if inside and unit_of(inside[2]):
+    if (inside := _INSIDE.fullmatch(searched)) and unit_of(inside[2]):
         return f"{inside[1].strip()} {inside[3]}", inside[2]
-    comma = _AFTER_COMMA.fullmatch(label) if len(label) <= MAX_LABEL_CHARS else None
-    if comma and unit_of(comma[2]):
+    if (comma := _AFTER_COMMA.fullmatch(searched)) and unit_of(comma[2]):
         return comma[1], comma[2]
-    after = _AFTER_SIGN.fullmatch(label) if len(label) <= MAX_LABEL_CHARS else None
+    after = _AFTER_SIGN.fullmatch(searched)
     if after and (unit := unit_of(after[2])) and (_is_of(after[1], unit) or _is_symbol(after[1], unit)):
         return after[1], after[2]
     if label.endswith("%") and label[:-1].strip():
@@ -138,7 +136,7 @@ def split_label(label: str) -> tuple[str, str | None]:
     unit = unit_of(_SUFFIXES.get(suffix.lower(), "")) if stem else None
     if unit and _is_of(stem, unit):
         return label, unit.token
-    parts = [part.lower() for part in _PARTS.findall(label)] if len(label) <= MAX_LABEL_CHARS else []
+    parts = [part.lower() for part in _PARTS.findall(searched)]
     if len(parts) > 1 and parts[-1] in _LAST and parts[-2] not in _NOT_BEFORE and "/" not in label:
         return label, _SPELLED.get(parts[-1], parts[-1])
     if label in _LETTERS or letters_of_name(label) in _WORDS:
