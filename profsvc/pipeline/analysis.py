@@ -92,45 +92,59 @@ def _counters(
     What the ``best`` file of a launch lacks is filled in from ``others`` of the same tool, whose own are kept as well,
     and then from its source page.
     """
-    for upload_id, group in best.groupby("upload_id"):
-        tool = tools[int(str(upload_id))]
+    for tool, same in _alike(engine, best, tools):
         of_tool = others[others["upload_id"].map(tools) == tool]
+        begin, size = 0, MIN_LAUNCHES_PER_BLOCK
+        while begin < len(same):
+            some = same.iloc[begin : begin + size]
+            own, metrics = _block_counters(engine, some, lent, tool)
+            more = of_tool[of_tool["first_id"].isin(some["first_id"])].sort_values("launch_id")
+            rank = more.groupby("first_id").cumcount()
+            parts = [part for _, part in more.groupby([rank, "device", "compute_capability"], dropna=False)]
+            said = [_block_counters(engine, part, lent, tool)[0] for part in parts]
+            first = [part["first_id"] for part in parts]
+            moved = bool((some["first_id"] != some["launch_id"]).any())
+            kept = analysis.unmerged_counters([*([own] if moved else []), *said], some["first_id"])
+            merged = analysis.merge_counters(own, zip(said, first, strict=True), some["first_id"])
+            if tool == "ncu" and some["compute_capability"].iloc[0] == CLASSES_CAPABILITY:
+                executed = store.executed_by_opcode(engine, some["first_id"].tolist())
+                merged = analysis.with_source_page(merged, executed)
+                if not executed.empty:
+                    code = store.machine_code(engine, some["first_id"].tolist())
+                    merged = analysis.with_machine_code(merged, code)
+            yield *merged, tool, kept
+            begin += size
+            # Launches of a trace have few metrics or none: then many of them take no more memory.
+            size = max(
+                MIN_LAUNCHES_PER_BLOCK,
+                min(MAX_LAUNCHES_PER_BLOCK, MAX_METRICS_PER_BLOCK * len(some) // (metrics + 1)),
+            )
+
+
+def _alike(engine: "Engine", best: pd.DataFrame, tools: Mapping[int, str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the tool and the launches of a device in one file, or in all small files of the tool with its metrics."""
+    launches = best["upload_id"].value_counts()
+    small = sorted(launches.index[launches < MIN_LAUNCHES_PER_BLOCK])
+    layouts = store.metric_layouts(engine, map(int, small)) if len(small) > 1 else {}
+    first: dict[object, int] = {}
+    stands_for = {
+        number: first.setdefault((tools[number], layouts[number]), number) if number in layouts else number
+        for number in sorted(map(int, launches.index))
+    }
+    for number, group in best.groupby(best["upload_id"].map(stands_for)):
         for _, same in group.groupby(["device", "compute_capability"], dropna=False):
-            begin, size = 0, MIN_LAUNCHES_PER_BLOCK
-            while begin < len(same):
-                some = same.iloc[begin : begin + size]
-                own, metrics = _block_counters(engine, some, lent, tool)
-                more = of_tool[of_tool["first_id"].isin(some["first_id"])]
-                parts = [part for _, part in more.groupby(["upload_id", "device", "compute_capability"], dropna=False)]
-                said = [_block_counters(engine, part, lent, tool)[0] for part in parts]
-                first = [part["first_id"] for part in parts]
-                moved = bool((some["first_id"] != some["launch_id"]).any())
-                kept = analysis.unmerged_counters([*([own] if moved else []), *said], some["first_id"])
-                merged = analysis.merge_counters(own, zip(said, first, strict=True), some["first_id"])
-                if tool == "ncu" and some["compute_capability"].iloc[0] == CLASSES_CAPABILITY:
-                    executed = store.executed_by_opcode(engine, some["first_id"].tolist())
-                    merged = analysis.with_source_page(merged, executed)
-                    if not executed.empty:
-                        code = store.machine_code(engine, some["first_id"].tolist())
-                        merged = analysis.with_machine_code(merged, code)
-                yield *merged, tool, kept
-                begin += size
-                # Launches of a trace have few metrics or none: then many of them take no more memory.
-                size = max(
-                    MIN_LAUNCHES_PER_BLOCK,
-                    min(MAX_LAUNCHES_PER_BLOCK, MAX_METRICS_PER_BLOCK * len(some) // (metrics + 1)),
-                )
+            yield tools[int(str(number))], same
 
 
 def _block_counters(
     engine: "Engine", some: pd.DataFrame, lent: pd.DataFrame, tool: str
 ) -> tuple[analysis.SourcedCounters, int]:
-    """Return the counters of launches of one file and device, and how many metrics of them are kept as rows."""
-    upload_id, device, capability = some.iloc[0][["upload_id", "device", "compute_capability"]]
+    """Return the counters of launches of one tool and device, and how many metrics of them are kept as rows."""
+    device, capability = some.iloc[0][["device", "compute_capability"]]
     name, known = (part if isinstance(part, str) else None for part in (device, capability))
     catalogue = specs.figures(name, known) if tool == MEANS_TOOL else {}
     known = known or cast("str | None", catalogue.get("compute_capability"))
-    metrics = store.metrics(engine, int(upload_id), some["launch_id"].tolist())
+    metrics = store.metrics(engine, None, some["launch_id"].tolist())
     if tool == "ncu" and len(lent):  # the launch's own cells come first, and the first counts
         metrics = pd.concat([metrics, lent[lent["launch_id"].isin(some["launch_id"])]], ignore_index=True)
     wide = store.wide_values(engine, some["launch_id"].tolist(), analysis.used_metric_names(tool, known))

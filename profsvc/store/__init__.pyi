@@ -153,6 +153,7 @@ from .queries.launches.listing import (
 )
 from .queries.launches.measured import (
     measured_launches as measured_launches,
+    metric_layouts as metric_layouts,
     time_without_metrics as time_without_metrics,
 )
 from .queries.traces.memory import StoredTrace as StoredTrace, traces_of_run as traces_of_run

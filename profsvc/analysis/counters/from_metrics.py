@@ -72,7 +72,7 @@ def launch_counters(
     wide: Mapping[str, np.ndarray] | None = None,
     device: Mapping[str, object] | None = None,
 ) -> tuple[pd.DataFrame, Mapping[str, np.ndarray]]:
-    """Return the counters of launches of one upload and capability, and the expression behind each value.
+    """Return the counters of launches of one tool and capability, and the expression behind each value.
 
     ``launches`` has ``launch_id`` and the tidy columns; ``metrics`` has ``launch_id, section, metric, value``, in SI
     units. ``wide`` are more values, by metric one a launch, NaN where there is none; they count before ``metrics``.

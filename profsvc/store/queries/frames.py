@@ -8,6 +8,7 @@ import pandas as pd
 
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading
+from profsvc.store.queries.id_ranges import id_range, id_ranges
 from profsvc.store.queries.rows import select_of
 from profsvc.store.schema.catalog import KINDS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
@@ -138,22 +139,21 @@ def counters(engine: Engine, run_id: int) -> pd.DataFrame:
     return wide.reindex(columns=names)
 
 
-def metrics(engine: Engine, upload_id: int, launch_ids: Iterable[int] | None = None) -> pd.DataFrame:
-    """Return the metrics of the launches of an upload, of all or of these, in the order of the file.
+def metrics(engine: Engine, upload_id: int | None, launch_ids: Iterable[int] | None = None) -> pd.DataFrame:
+    """Return the metrics of all launches of an upload, or of these of any uploads, in the order of the files.
 
     Only those that are kept as rows; `profsvc.store.ingest.writers.wide_metrics` has the cells kept column by column.
     Columns: ``launch_id``, ``section`` (None without), ``metric``, ``value`` (NaN where the cell is not a number) and
     ``si_unit`` (None without). Names are shared objects, so that a million rows cost little more than their numbers.
     """
-    first = upload_id * IDS_PER_UPLOAD
     asked = None if launch_ids is None else np.unique(np.fromiter(launch_ids, dtype="int64"))
-    low, high = (first + 1, first + IDS_PER_UPLOAD - 1) if asked is None or not len(asked) else (asked[0], asked[-1])
+    ranges = id_ranges(asked) if asked is not None else [id_range(upload_id or 0)]
     query = text(
         "SELECT launch_ref, metric_id, unit_id, value FROM metrics"
         " WHERE launch_ref BETWEEN :low AND :high ORDER BY launch_ref, item"
     )
     with reading(engine) as connection:
-        rows = connection.execute(query, {"low": int(low), "high": int(high)}).all()
+        rows = [row for low, high in ranges for row in connection.execute(query, {"low": low, "high": high})]
         names = {
             i: (s or None, m)
             for i, m, s in connection.execute(text("SELECT metric_id, metric, section FROM metric_names"))

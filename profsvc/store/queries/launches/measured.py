@@ -1,6 +1,7 @@
 """Launches by the million: which of them have metrics, and the time of the rest, without a row of them kept."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,9 @@ import pandas as pd
 from profsvc.store.connection.sql import Engine, bindparam, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.frames import typed_frame
+from profsvc.store.queries.id_ranges import id_range
 from profsvc.store.queries.traces.timelines import chunks
 from profsvc.store.schema.catalog import KINDS
-from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.contents.wide_metrics import MAX_BLOCK_LAUNCHES
 
 LAUNCHES_PER_FETCH = 2_000
@@ -33,20 +34,37 @@ def measured_launches(engine: Engine, upload_ids: Iterable[int], *, measured: bo
     )
     kinds = KINDS["v1_launches_all"]
     parts: list[pd.DataFrame] = []
+    waiting: list[Any] = []
     with reading(engine) as connection:
         for upload_id in upload_ids:
-            first = upload_id * IDS_PER_UPLOAD
-            bounds = {"low": first + 1, "high": first + IDS_PER_UPLOAD - 1}
+            bounds = dict(zip(("low", "high"), id_range(upload_id), strict=True))
             several = f"SELECT 1 WHERE EXISTS ({_METRICS} BETWEEN :low AND :high)"
             several += f" OR EXISTS ({_WIDE} BETWEEN :low AND :high)"
             some = connection.execute(text(several), bounds).first()
             if some or not measured:
                 streamed = query.execution_options(stream_results=True)  # set on the connection it would stay so
                 result = connection.execute(streamed, {"upload_id": upload_id})
-                parts += [typed_frame(rows, list(kinds), kinds) for rows in result.partitions(LAUNCHES_PER_FETCH)]
-    if not parts:
-        return typed_frame((), list(kinds), kinds)
+                for rows in result.partitions(LAUNCHES_PER_FETCH):
+                    waiting += rows
+                    if len(waiting) >= LAUNCHES_PER_FETCH:
+                        parts.append(typed_frame(waiting, list(kinds), kinds))
+                        waiting = []
+    if waiting or not parts:
+        parts.append(typed_frame(waiting, list(kinds), kinds))
     return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+
+
+def metric_layouts(engine: Engine, upload_ids: Iterable[int]) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return for each upload what tells whether another has the same metrics: its column layouts, its other metrics."""
+    layouts = text("SELECT DISTINCT layout_id FROM wide_blocks WHERE first_launch BETWEEN :low AND :high ORDER BY 1")
+    metrics = text("SELECT DISTINCT metric_id FROM metrics WHERE launch_ref BETWEEN :low AND :high ORDER BY 1")
+    found: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+    with reading(engine) as connection:
+        for upload_id in upload_ids:
+            bounds = dict(zip(("low", "high"), id_range(upload_id), strict=True))
+            wide, rows = (tuple(connection.execute(query, bounds).scalars()) for query in (layouts, metrics))
+            found[upload_id] = wide, rows
+    return found
 
 
 def time_without_metrics(engine: Engine, upload_id: int, launch_ids: Iterable[int]) -> float:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading
+from profsvc.store.queries.id_ranges import id_ranges
 from profsvc.store.schema.contents.wide_metrics import MAX_BLOCK_LAUNCHES
 
 Floats = npt.NDArray[np.float64]
@@ -26,8 +27,11 @@ def wide_values(engine: Engine, launch_ids: Sequence[int], wanted: Wanted) -> di
         return found
     index = pd.Index(launch_ids)
     with reading(engine) as connection:
-        bounds = {"low": int(index.min()) - MAX_BLOCK_LAUNCHES + 1, "high": int(index.max())}
-        blocks = connection.execute(text(_BLOCKS), bounds).all()
+        blocks = [
+            block
+            for low, high in id_ranges(np.unique(launch_ids))
+            for block in connection.execute(text(_BLOCKS), {"low": low - MAX_BLOCK_LAUNCHES + 1, "high": high})
+        ]
         columns = {layout: _wanted_columns(connection, layout, wanted) for layout in {block[2] for block in blocks}}
         for first, launches, layout, first_cell in blocks:
             rows = index.get_indexer(pd.RangeIndex(first, first + launches))
