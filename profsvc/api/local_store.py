@@ -130,7 +130,7 @@ class LocalStore:
         return views.launch(self._reader, self._run_id(run), kernel, views.LIMIT if limit is None else limit)
 
     def source(self, run: str | int, kernel: str = "", *, limit: int | None = None) -> dict[str, Any]:
-        """Return the source lines of a launch with their instructions, those that cost most time first."""
+        """Return the source lines of a launch with their instructions, those where most can be saved first."""
         from profsvc.views.launches import source_lines
 
         most = source_lines.LINES if limit is None else limit

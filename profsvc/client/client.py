@@ -87,7 +87,7 @@ class Client(Uploads, Administration):
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}", params)
 
     def source(self, run: str | int, kernel: str = "", *, limit: int | None = None) -> dict[str, Any]:
-        """Return the source lines of a launch with their instructions, those that cost most time first."""
+        """Return the source lines of a launch with their instructions, those where most can be saved first."""
         params = {"kernel": kernel} | ({} if limit is None else {"limit": limit})
         return self._request("GET", f"/v1/runs/{protocol.quote_path(run)}/source", params)
 

@@ -153,7 +153,7 @@ def _counters(evidence: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _lines(target: "LocalStore | Client", run_id: int, launch_id: int) -> list[Answer] | str:
-    """Return the source lines that cost most time, or why there are none."""
+    """Return the source lines where most can be saved, or why there are none."""
     try:
         view = target.source(run_id, f"id:{launch_id}", limit=MAX_LINES)
     except NotFoundError:

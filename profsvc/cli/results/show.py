@@ -33,8 +33,8 @@ MAX_SERVICE_LAUNCHES = 10_000
 SOURCE_LINES = 20
 SOURCE_COLUMNS = (
     "file", "source_line", "source_text", "samples", "samples_fraction", "main_stall", "main_stall_fraction",
-    "time_fraction", "main_cause", "main_cause_fraction", "instructions", "threads_per_instruction", "l2_sectors",
-    "ideal_l2_sectors", "shared_wavefronts", "ideal_shared_wavefronts",
+    "time_fraction", "saving_fraction", "main_cause", "main_cause_fraction", "instructions", "threads_per_instruction",
+    "l2_sectors", "ideal_l2_sectors", "shared_wavefronts", "ideal_shared_wavefronts",
 )  # fmt: skip
 NO_RUN = "the store has no runs yet; add one with: profsvc upload FILE"
 DEFAULT_LAUNCHES = 40

@@ -58,7 +58,7 @@ def _answer_run(request: Request) -> Response:
 
 
 async def get_source(request: Request) -> Response:
-    """The source lines of a launch, those that cost most time first, with their instructions and stall reasons."""
+    """The source lines of a launch, those where most can be saved first, with their instructions and stall reasons."""
     return await in_worker_thread(_answer_source, request)
 
 
@@ -254,7 +254,7 @@ ROUTES: tuple[tuple[str, Handler, str, Sequence[Mapping[str, Any]]], ...] = (
     )),
     ("/v1/runs/{run:path}/antipatterns", get_antipatterns, "antipatterns", (RUN, KERNEL)),
     ("/v1/runs/{run:path}/source", get_source, "source_lines", (
-        RUN, KERNEL, query_param("limit", "integer", "maximum number of lines, those that cost most time first",
+        RUN, KERNEL, query_param("limit", "integer", "maximum number of lines, those where most can be saved first",
                                  minimum=1, maximum=source_view.MAX_ROWS),
     )),
     ("/v1/runs/{run:path}/metrics", get_launch_metrics, "launch_metrics", (

@@ -149,6 +149,23 @@ def test_a_line_names_the_cause_that_has_most_of_its_time(engine: Engine, monkey
     assert "; Too few loads in flight: 50.0 % of the time" in as_text(source_lines(engine, "r", "saxpy"))
 
 
+def test_a_line_where_much_can_be_saved_comes_before_one_with_more_time(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = sass(SAXPY).replace('"@P0   EXIT","0","64","0","0"', '"FADD R2, R1, R1","30","64","0","30"')
+    page = page.replace('"11"', '"60"').replace("stall_selected", "stall_wait")
+    upload(engine, raw(launches(SAXPY)), "raw.csv")
+    upload(engine, page, "sass.csv")
+    monkeypatch.setattr(store, "launch_rows", lambda *_: [{"cause": "dependent_instructions", "saving_fraction": 0.2}])
+    first, second = source_lines(engine, "r", "saxpy")["lines"]
+    assert [(one["address"], one["samples"], one["main_cause"]) for one in (first, second)] == [
+        ("0x110", 30, "dependent_instructions"),
+        ("0x100", 60, "dependent_instructions"),
+    ]
+    assert (first["time_fraction"], first["saving_fraction"]) == pytest.approx((0.2 * 30 / 31 + 0.8 / 3, 0.2 * 30 / 31))
+    assert second["time_fraction"] == pytest.approx(1 - first["time_fraction"])
+
+
 @pytest.mark.parametrize("name", ["7", "id:7", "sgemm", "'; drop table runs; --"])
 def test_a_launch_that_is_not_there(engine: Engine, name: str) -> None:
     upload(engine, both(SAXPY), "source.csv")

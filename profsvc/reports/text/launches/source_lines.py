@@ -1,4 +1,4 @@
-"""The source of a launch as text for a terminal: the lines that cost most time, then source beside SASS."""
+"""The source of a launch as text for a terminal: the lines where most can be saved, then source beside SASS."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PureWindowsPath
@@ -45,7 +45,7 @@ def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[s
     if hidden or left_out:
         yield ""
         named = [counted(hidden, "line")] * bool(hidden) + [counted(left_out, "instruction")] * bool(left_out)
-        yield f"   not shown: {' and '.join(named)} that cost less time. All: --all"
+        yield f"   not shown: {' and '.join(named)} where less can be saved. All: --all"
     if view["others"]:
         yield ""
         listed = ": " + ", ".join(f"#{one['launch_index']}" for one in view["others"][:MAX_OTHERS])

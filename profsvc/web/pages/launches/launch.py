@@ -184,7 +184,7 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
 
 
 def _source(engine: Engine, run_id: int, launch_id: int | None) -> dict[str, Any] | None:
-    """Return the source line that costs a launch most time; None without a source page, empty without samples."""
+    """Return the source line where most can be saved; None without a source page, empty without samples."""
     if launch_id is None or not store.has_source(engine, launch_id):
         return None
     lines = source_view.source_lines(engine, run_id, f"id:{launch_id}", 1)["lines"]
