@@ -29,6 +29,7 @@ from .ingest.runs import (
     UploadInfo as UploadInfo,
     describe_run as describe_run,
     find_upload as find_upload,
+    stored_file_names as stored_file_names,
     parse_measured_at as parse_measured_at,
     reserve_run_ids as reserve_run_ids,
 )

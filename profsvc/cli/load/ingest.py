@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,7 @@ def ingest(
       profsvc --store postgresql://db.lab/profsvc ingest /shared/exports --cluster tls://dask.lab:8786
     """
     from profsvc import pipeline, scale, store
+    from profsvc.scale.files import readable
 
     info = store.RunInfo(
         project=project,
@@ -73,7 +75,7 @@ def ingest(
     how = pipeline.ReadOptions(zone=timezone or None)
     groups = scale.group_files(paths, run_by)
     total = sum(len(group.files) for group in groups)
-    began, outcomes = perf_counter(), []
+    began, outcomes, interrupted = perf_counter(), [], False
     with working(context, cluster, workers) as (opened, mapped), _progress(total, "files") as step:
         try:
             for outcome in scale.ingest(opened, mapped, groups, info, how, dated=at == OF_FILE):
@@ -82,12 +84,16 @@ def ingest(
                 print_message(said.removesuffix(": "), only_verbose=True)
                 step()
         except KeyboardInterrupt:
-            print_message(
-                f"interrupted: {len(outcomes)} of {counted(total, 'file')} done; what was being stored is stored whole "
-                "or not at all; the same command goes on",
-                kind="error",
-            )
-            raise Exit(INTERRUPTED) from None
+            interrupted = True
+    if interrupted:  # workers have ended, so nothing more is stored
+        wanted = Counter((group.run, readable(Path(file).name)) for group in groups for file in group.files)
+        stored = (wanted & Counter(store.stored_file_names(opened.engine, project))).total()
+        print_message(
+            f"interrupted: {stored} of {counted(total, 'file')} stored, each whole; the same command goes on with the "
+            "others",
+            kind="error",
+        )
+        raise Exit(INTERRUPTED)
     order = {file: n for n, file in enumerate(file for group in groups for file in group.files)}
     _report(sorted(outcomes, key=lambda outcome: order[outcome.file]), perf_counter() - began, output)
 

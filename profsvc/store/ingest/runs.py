@@ -108,6 +108,13 @@ def find_upload(engine: Engine, sha256: str, run: RunInfo) -> StoredUpload | Non
         return lookup_upload(connection, sha256, run)
 
 
+def stored_file_names(engine: Engine, project: str) -> list[tuple[str, str]]:
+    """Return the run and the name of every file that is stored in a project."""
+    query = "SELECT r.name, u.file_name FROM uploads u JOIN runs r ON r.run_id = u.run_id WHERE r.project = :project"
+    with reading(engine) as connection:
+        return [(name, file) for name, file in connection.execute(text(query), {"project": project})]
+
+
 def _require_text(run: RunInfo) -> None:
     """Raise an error for names with lone surrogates, which no database accepts."""
     for name in filter(None, (run.project, run.name, run.device, run.commit_id, *run.tags, *run.tags.values())):
