@@ -34,7 +34,7 @@ def show_models(request: Request) -> Response:
     view = index_of(request, run)
     links = Links(json=path_to(request, "/v1/models/list", {"run": run}))
     calculators = {one.key for one in CALCULATORS.values()}
-    return page(request, "models.html", "Models", links=links, view=view, run=run, calculators=calculators)
+    return page(request, "models/models.html", "Models", links=links, view=view, run=run, calculators=calculators)
 
 
 async def show_model(request: Request) -> Response:
@@ -67,7 +67,7 @@ def _page(request: Request, calculator: Calculator, given: Mapping[str, str]) ->
     query = {} if has_files else given
     links = Links(json=path_to(request, f"/v1/models/{calculator.key}", query)) if view and not has_files else Links()
     return page(
-        request, "model.html", calculator.title, status=400 if message or problems else 200, links=links,
+        request, "models/model.html", calculator.title, status=400 if message or problems else 200, links=links,
         model=calculator, fields=[_field(one, given, problems) for one in calculator.inputs], message=message,
         has_files=has_files, view=view, plot=_plot(view), columns=_columns(calculator, view["rows"]) if view else (),
         rows=view["rows"][:MAX_ROWS] if view else (), command=example_command(calculator, calculator.examples[0]),
@@ -121,7 +121,7 @@ def show_graph(request: Request) -> Response:
         view, message = None, str(error)
     links = Links(json=path_to(request, f"/v1/runs/{run_id}/graph", {"show": part})) if view else Links()
     return page(
-        request, "graph.html", "Work-flow graph", links=links, run_id=run_id, parts=run_graph.SHOWS, part=part,
+        request, "models/graph.html", "Work-flow graph", links=links, run_id=run_id, parts=run_graph.SHOWS, part=part,
         message=message, view=view, columns=_graph_columns(view["rows"]) if view else (),
         model=run_graph.MODEL,
     )  # fmt: skip

@@ -38,7 +38,7 @@ def show_api(request: Request) -> Response:
     for name, one in operations(request.app).items():
         groups.setdefault(one["tags"][0], []).append({**one, "name": name, "what": _with_code(first_sentence(one))})
     return page(
-        request, "api.html", "API", links=Links(path_to(request, "/openapi.json")),
+        request, "docs/api.html", "API", links=Links(path_to(request, "/openapi.json")),
         groups=[(GROUPS.get(tag, tag.capitalize()), rows) for tag, rows in groups.items() if rows],
         scopes=store.SCOPES,
     )  # fmt: skip
@@ -64,7 +64,7 @@ def show_operation(request: Request) -> Response:
     )
     body = one.get("requestBody", {}).get("content", {})
     return page(
-        request, "operation.html", f"{one['method']} {one['path']}", operation=one, name=name,
+        request, "docs/operation.html", f"{one['method']} {one['path']}", operation=one, name=name,
         what=_with_code(one["description"]),
         fields=[field for field in fields if field not in folded], folded=folded, media_types=list(content),
         columns=_columns(content.get("application/json", {}).get("schema", {})), body=_body(body),

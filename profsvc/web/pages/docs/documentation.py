@@ -99,7 +99,7 @@ def show_documentation(request: Request) -> Response:
         return Response(path.read_bytes(), headers=PICTURE_HEADERS, media_type=PICTURES[match[2]])
     topic = docs.topic(name)
     body = render(topic.name, path_to(request, "/docs"))
-    return page(request, "documentation.html", topic.title, body=body, is_index=topic.name == "index")
+    return page(request, "docs/documentation.html", topic.title, body=body, is_index=topic.name == "index")
 
 
 def register(app: FastAPI) -> None:

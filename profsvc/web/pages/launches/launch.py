@@ -168,7 +168,7 @@ def _launch_page(request: Request, run: dict[str, Any], one: dict[str, Any], lin
     models = [] if launch_id is None else store.launch_rows(engine, "v1_models", run["run_id"], [launch_id])
     plots = None if launch_id is None else model_plots.Plots(engine, run["run_id"], f"id:{launch_id}")
     return page(
-        request, "launch.html", f"{index}{row['kernel_short']}", links=links, run=run, one=one, launch=row,
+        request, "launches/launch.html", f"{index}{row['kernel_short']}", links=links, run=run, one=one, launch=row,
         where=where, bound=bound,
         limit=titles.get(bound.get("bound"), bound.get("bound")),
         ideal_limit=titles.get(bound.get("ideal_bound"), bound.get("ideal_bound")),

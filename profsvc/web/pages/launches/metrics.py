@@ -65,7 +65,8 @@ def show_metrics(request: Request) -> Response:
         f"select * from v1_metrics where launch_id = {own['launch_id']}",
     )
     return page(
-        request, "metrics.html", f"Metrics: #{own['launch_index']} {own['kernel_short']}", links=links, launch=own,
+        request, "launches/metrics.html", f"Metrics: #{own['launch_index']} {own['kernel_short']}", links=links,
+        launch=own,
         run=store.select(engine, "v1_runs", run_id=run_id)[0], baseline=beside, search=search, rows=rows,
         given={"run": of_run, "launch": other}, total=view["total"], changed=differing(view["metrics"]),
         columns=nonempty_columns(COLUMNS, rows, ("metric", "shown")) if beside else

@@ -80,7 +80,8 @@ def _source_page(request: Request, run_id: int, kernel: str | None) -> Response:
         f"select * from v1_source_lines where run_id = {run_id} and {number} = {launch[number]} order by samples desc",
     )
     return page(
-        request, "source.html", f"Source: {launch['kernel_short']}", links=links, run=view["run"], launch=launch,
+        request, "launches/source.html", f"Source: {launch['kernel_short']}", links=links, run=view["run"],
+        launch=launch,
         top=[summary(line, names) for line in lines[:TOP_LINES] if line["samples"] or line["time_fraction"]],
         rows=rows, every=every, counts_twice=counts_twice(view),
         columns=nonempty_columns(COLUMNS, rows, ("samples_fraction", "text")),

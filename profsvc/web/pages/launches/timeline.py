@@ -19,8 +19,8 @@ def show_timeline(request: Request) -> Response:
     path = f"/v1/runs/{run_id}/timeline"
     sql = f"select * from v1_launches where run_id = {run_id} and start_ns is not null order by start_ns"
     links = Links(json=path_to(request, path), sql=sql)
-    return page(request, "timeline.html", f"Timeline of {info['name']}", links=links, info=info, source=links.json,
-                image=path_to(request, f"{path}.svg"))  # fmt: skip
+    return page(request, "launches/timeline.html", f"Timeline of {info['name']}", links=links, info=info,
+                source=links.json, image=path_to(request, f"{path}.svg"))  # fmt: skip
 
 
 def register(app: FastAPI) -> None:

@@ -43,7 +43,7 @@ def list_findings(request: Request) -> Response:
                       "from v1_findings order by changed_at desc")  # fmt: skip
     return page(
         request,
-        "findings.html",
+        "nightly/findings.html",
         "Findings",
         links=links,
         rows=[_finding_row(row) for row in found["findings"]],
@@ -149,7 +149,7 @@ def show_finding(request: Request) -> Response:
                   sql=f"select * from v1_findings where finding_id = {number}")  # fmt: skip
     return page(
         request,
-        "finding.html",
+        "nightly/finding.html",
         f"{row['about']}: {row['was']} \u2192 {row['is']}",
         links=links,
         row=row,

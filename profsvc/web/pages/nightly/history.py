@@ -44,7 +44,10 @@ def show_history(request: Request) -> Response:
     if not kernel:
         recent = labelled(store.recent_kernels(engine, runs.project), "label", "kernel")
         return page(
-            request, "history.html", "History of a kernel", **known | {"recent": recent, "columns": RECENT_COLUMNS}
+            request,
+            "nightly/history.html",
+            "History of a kernel",
+            **known | {"recent": recent, "columns": RECENT_COLUMNS},
         )
     try:
         view = history_view.history(engine, kernel, quantity, runs)
@@ -59,14 +62,14 @@ def show_history(request: Request) -> Response:
         return Response(history_plot.draw(view), media_type=SVG_MEDIA_TYPE)
     links = _links(request, view)
     image = path_to(request, "/history", [*request.query_params.multi_items(), ("figure", "1")])
-    return page(request, "history.html", history_plot.title_of(view), links=links,
+    return page(request, "nightly/history.html", history_plot.title_of(view), links=links,
                 **known | _history_values(view, links.json, image))  # fmt: skip
 
 
 def _error_form(request: Request, error: ProfsvcError, known: dict[str, Any]) -> Response:
     """Return the form with the error message."""
     wrong = {"message": str(error), "recent": (), "status": error.status}
-    return page(request, "history.html", "History of a kernel", **known | wrong)
+    return page(request, "nightly/history.html", "History of a kernel", **known | wrong)
 
 
 def _history_values(view: dict[str, Any], source: str, image: str) -> dict[str, Any]:

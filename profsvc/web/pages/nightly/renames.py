@@ -35,7 +35,7 @@ def list_renames(request: Request) -> Response:
     found = renames_view.renames(app_state(request).engine, project_of(request, given["project"]))
     return page(
         request,
-        "renames.html",
+        "nightly/renames.html",
         "Renamed kernels",
         links=Links(
             json=path_to(request, "/v1/renames"),

@@ -70,7 +70,7 @@ def list_reports(request: Request) -> Response:
     links = Links(json=path_to(request, "/v1/reports"), csv=path_to(request, "/v1/reports.csv"),
                   sql="select night, project, one_line, findings_new, findings_open from v1_reports\n"
                       "order by night desc")  # fmt: skip
-    return page(request, "reports.html", "Nightly reports", links=links, rows=rows, columns=COLUMNS,
+    return page(request, "nightly/reports.html", "Nightly reports", links=links, rows=rows, columns=COLUMNS,
                 truncated=found["truncated"], max_rows=MAX_ROWS, zone=rows[0]["zone"] if rows else "UTC",
                 may_make=grant_of(request).allows("admin"))  # fmt: skip
 
@@ -100,7 +100,7 @@ def show_report(request: Request) -> Response:
     forms = {"HTML": "html", "Markdown": "md", "Text": "txt"}
     return page(
         request,
-        "report.html",
+        "nightly/report.html",
         f"Nightly report of {document['night']}",
         summary=summary,
         head=lines,

@@ -54,7 +54,7 @@ def show_comparison(request: Request) -> Response:
         message = "" if not any(names.values()) else "Name both runs: before and after."
         return page(
             request,
-            "compare.html",
+            "runs/compare.html",
             "Compare two runs",
             **known | {"message": message, "recent_pairs": _consecutive_pairs(newest)},
         )
@@ -63,11 +63,13 @@ def show_comparison(request: Request) -> Response:
         view = two_runs.compare(engine, old, new, mapped)
     except (NotFoundError, UsageError) as error:
         wrong = {"message": str(error), "recent_pairs": _consecutive_pairs(newest), "status": error.status}
-        return page(request, "compare.html", "Compare two runs", **known | wrong)
+        return page(request, "runs/compare.html", "Compare two runs", **known | wrong)
     title = " \u2192 ".join(name(view[when]["name"], 60) for when in ("before", "after"))
     links = Links(json=path_to(request, "/v1/compare", request.query_params.multi_items()))
     known["names"] = {when: _form_value(engine, names[when], view[when]) for when in names}
-    return page(request, "compare.html", title, links=links, **known | {"recent_pairs": ()} | _comparison_values(view))
+    return page(
+        request, "runs/compare.html", title, links=links, **known | {"recent_pairs": ()} | _comparison_values(view)
+    )
 
 
 def _form_value(engine: Engine, given: str, run: Mapping[str, Any]) -> str:
@@ -96,7 +98,7 @@ def _show_ticked(request: Request, ticked: Sequence[str], baseline: str) -> Resp
     links = Links(json=path_to(request, "/v1/compare/runs", request.query_params.multi_items()))
     asked = [("run", str(run_id)) for run_id in ids]
     return page(
-        request, "compare_several.html", f"Compare {len(ids)} runs", links=links, view=view,
+        request, "runs/compare_several.html", f"Compare {len(ids)} runs", links=links, view=view,
         runs=[run | {"path": path_to(request, "/compare", [*asked, ("baseline", str(run["run_id"]))])}
               for run in view["runs"]],
         columns=_several_columns(view), rows=_several_rows(view),

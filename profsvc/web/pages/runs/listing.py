@@ -97,7 +97,8 @@ def show_runs(request: Request) -> Response:
     )
     rows = [_run_row(row) for row in found.rows]
     return page(
-        request, "runs.html", "Runs", links=links, columns=nonempty_columns(COLUMNS, rows, ALWAYS_SHOWN), rows=rows,
+        request, "runs/runs.html", "Runs", links=links, columns=nonempty_columns(COLUMNS, rows, ALWAYS_SHOWN),
+        rows=rows,
         deleted=deleted, uploads=uploads, groups=groups,
         order=order, filters=given, is_filtered=any(given.values()), total=range_text(found, skip),
         following=str(skip + limit) if found.truncated else None,

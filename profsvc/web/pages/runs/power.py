@@ -65,7 +65,7 @@ def show_power(request: Request) -> Response:
     sensors = store.select(engine, "v1_sensors", run_id=number, quantity="power")
     return page(
         request,
-        "power.html",
+        "runs/power.html",
         f"Power of run {name(info['name'], 60)}",
         links=_links(request, number, bool(sensors)),
         run=info,

@@ -180,7 +180,7 @@ def show_run(request: Request) -> Response:
     # What the table of causes says is not said twice.
     advice = [one for one in views.advice_of_run(view) if one["kind"] != "saving" or one["name"] not in saved["causes"]]
     return page(
-        request, "run.html", info["name"],
+        request, "runs/run.html", info["name"],
         links=_links(request, run_id, f"select * from v1_launches where run_id = {run_id} order by duration_ns desc"),
         view=view, info=info, tags=info["tags"] or {}, whole=whole, saved=saved,
         bound=words[whole["bound"]]["title"] if whole.get("bound") else None,
@@ -238,7 +238,7 @@ def show_kernel(request: Request) -> Response:
     if not totals:
         return redirect(request, f"/runs/{run_id}")
     return page(
-        request, "kernel.html", totals[0]["kernel_short"],
+        request, "runs/kernel.html", totals[0]["kernel_short"],
         links=_links(request, run_id, f"select * from v1_kernel_totals where kernel_id = {kernel_id}"),
         info=info, kernel=totals[0]["kernel"], totals=totals,
         **launch_section(request, run_id, listing, kernel_id=kernel_id),
@@ -262,7 +262,7 @@ def show_rejects(request: Request) -> Response:
     )  # fmt: skip
     rows = [row | {"file": names.get(row["upload_id"])} for row in found.rows]
     return page(
-        request, "rejects.html", "Rejected lines", links=links, info=info, rows=rows,
+        request, "runs/rejects.html", "Rejected lines", links=links, info=info, rows=rows,
         columns=(Column("file", "file", "name"), *REJECT_COLUMNS), following=found.after, total=f"{len(rows)} shown",
     )  # fmt: skip
 
