@@ -47,6 +47,8 @@ _PLACES = text("""
            coalesce(stream, -1)
     FROM places WHERE place_id IN :numbers
 """).bindparams(bindparam("numbers", expanding=True))
+# Other tools, such as PyTorch, measure GPUs of several vendors.
+VENDORS = {"ncu": "NVIDIA", "nsys": "NVIDIA", "nvprof": "NVIDIA", "rocprof": "AMD"}
 
 
 class _Read(NamedTuple):
@@ -90,6 +92,9 @@ def same_execution(
 
     Where they are not all in the other file, return why.
     """
+    vendors = VENDORS.get(few.tool), VENDORS.get(many.tool)
+    if None not in vendors and vendors[0] != vendors[1]:
+        return f"{few.tool} measures GPUs of {vendors[0]}, and {many.tool} those of {vendors[1]}"
     held = kernels.short[many.upload_id]
     for short, launches in kernels.short[few.upload_id].items():
         if launches > held[short]:

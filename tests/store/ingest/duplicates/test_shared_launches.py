@@ -172,3 +172,24 @@ def test_streams_and_processes_are_told_by_what_runs_on_them(engine: Engine) -> 
     upload(engine, trace(mixed), "trace.csv")
     assert sums(engine) == truth(mixed, traced=True)
     assert "cannot be told" not in store.upload(engine, 1)["same_as_reason"]
+
+
+@pytest.mark.usefixtures("unanalysed")
+def test_a_kernel_of_an_amd_gpu_is_no_launch_of_an_nvidia_gpu(engine: Engine) -> None:
+    row = '"KERNEL_DISPATCH",1,1,{},{},1,"saxpy",{},{},{},0,0,256,1,1,270336,1,1\n'
+    header = (
+        '"Kind","Agent_Id","Queue_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name","Correlation_Id",'
+        '"Start_Timestamp","End_Timestamp","Private_Segment_Size","Group_Segment_Size","Workgroup_Size_X",'
+        '"Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"\n'
+    )
+    began = 1_551_401_624_448_706
+    amd = header + row.format(9, 1, 1, began, began + 131_072) + row.format(9, 2, 2, began + 200_000, began + 200_998)
+    nvidia = (Path(__file__).parents[4] / "fixtures" / "ncu_raw" / "plain.csv").read_text()
+    upload(engine, nvidia, "nvidia.csv")
+    upload(engine, amd, "amd.csv")
+    assert sums(engine)[0] == 4
+    reasons = [one["same_as_reason"] for one in store.select(engine, "v1_uploads") if one["same_as_reason"]]
+    assert reasons == [
+        "not taken for launches of amd.csv (upload 2), and counted beside them: ncu measures GPUs of NVIDIA, and "
+        "rocprof those of AMD"
+    ]
