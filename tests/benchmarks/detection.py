@@ -262,7 +262,7 @@ def _likeliest(x: Floats, history: int, nights: int) -> Floats:
     out = np.zeros((len(x), nights))
     for late in range(nights):
         n = history + late + 1
-        for m in range(1, nights + 1):
+        for m in range(1, min(nights, n - 1) + 1):
             before = total[:, n - m - 1] / (n - m)
             after = (total[:, n - 1] - total[:, n - m - 1]) / m
             out[:, late] = np.maximum(out[:, late], np.abs(after - before) / np.sqrt(1 / m + 1 / (n - m)))

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.formulas.change.night_states import MIN_SERIES, night_states
+from profsvc.formulas.change.night_states import MIN_SERIES, night_states, noise_ratios
 from profsvc.formulas.change.surest_step import MIN_SEGMENT
+from profsvc.formulas.numerics.series import medians
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -20,6 +21,28 @@ class CalmNights(NamedTuple):
     value: Floats  # NaN where a night says less of its series than the calm ones alone
     shortest: Ints  # values that make a level, of each series
     left_out: npt.NDArray[np.bool_]  # of each point
+
+
+def as_loud_as_newest(value: Floats, points: pd.DataFrame, family: Ints) -> Floats:
+    """Return the values as far from the level of their series as they would be with the noise of the newest nights.
+
+    ``family``: number of the family of each series, whose nights are judged together.
+    """
+    group, night, out = points["group"].to_numpy(np.int64), night_numbers(points["at"]), value.copy()
+    known = np.isfinite(value)
+    for number in np.unique(family).tolist():
+        own = np.flatnonzero(known & (family == number)[group])
+        groups, row = np.unique(group[own], return_inverse=True)
+        if groups.size < MIN_SERIES:
+            continue
+        nights, column = np.unique(night[own], return_inverse=True)
+        table = np.full((groups.size, nights.size), np.nan)
+        table[row, column] = value[own]
+        ratio = noise_ratios(table)[row, column]
+        older = ratio > 1.0
+        level = medians(value[own][older], row[older], groups.size)[row[older]]
+        out[own[older]] = level + ratio[older] * (value[own][older] - level)
+    return out
 
 
 def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.changes.board_conditions import of_other_conditions, without_other_conditions
-from profsvc.analysis.changes.calm_nights import calm_nights, left_out_counts, night_numbers
+from profsvc.analysis.changes.calm_nights import as_loud_as_newest, calm_nights, left_out_counts, night_numbers
 from profsvc.analysis.changes.explanations.drifts import after_drifts
 from profsvc.analysis.changes.explanations.explained import explained
 from profsvc.analysis.changes.explanations.families import families
@@ -85,6 +85,7 @@ def find_changes(
     value = np.where(_in_baseline(points, raw, told_before), raw, np.nan)
     lasting = after_drifts(value, group, family)
     value[~lasting] = np.nan
+    value = as_loud_as_newest(value, points, family)
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
     prior = noise_prior(value, group, family, night_numbers(points["at"]))

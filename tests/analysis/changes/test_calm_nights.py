@@ -63,3 +63,13 @@ def test_series_of_other_devices_and_kinds_do_not_say_the_state() -> None:
     family = families(points.drop_duplicates("group"))
     assert not calm_nights(points, family).left_out.any()
     assert not calm_nights(pd.DataFrame(points_of(x[:9], np.arange(9))), np.zeros(9, dtype=np.intp)).left_out.any()
+
+
+@pytest.mark.parametrize("seed", [0, 3, 6])
+def test_siblings_that_became_louder_have_no_findings_but_of_their_steps(seed: int) -> None:
+    rng = np.random.default_rng([SEED, seed])
+    x = rng.standard_normal((60, 60, 1))
+    x[:, 30:] *= 2.5
+    assert walk(x, 50).rows == []
+    x[3, -5:] += 12.0
+    assert [row["subject"] for row in walk(x, 55).rows] == ["s000003"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from profsvc.formulas.change.night_states import night_states
+from profsvc.formulas.change.night_states import night_states, noise_ratios
 
 SEED = 20261128
 
@@ -102,3 +102,39 @@ def test_a_series_that_goes_to_another_quiet_level_is_compared_in_calm_nights() 
     states = night_states(x)
     assert states.affected[16]
     assert not states.affected[17:].any()
+
+
+@pytest.mark.parametrize("newest", [7, 10, 25])
+def test_siblings_say_since_when_they_are_louder(newest: int) -> None:
+    x = np.random.default_rng([SEED, newest]).standard_normal((60, 50))
+    x[:, -newest:] *= 2.0
+    ratios = noise_ratios(x)
+    assert (ratios[:, 49 - newest] == ratios[:, 0]).all()
+    assert np.median(ratios[:, 0]) == pytest.approx(2.0, rel=0.15)
+    assert (ratios[:, -newest + 1 :] == 1.0).all()
+
+
+def test_series_that_are_as_loud_as_before_have_a_smaller_ratio() -> None:
+    x = np.random.default_rng(SEED).standard_normal((60, 60))
+    x[:40, 30:] *= 3.0
+    ratios = noise_ratios(x)[:, 0]
+    assert np.median(ratios[:40]) == pytest.approx(3.0, rel=0.2)
+    assert np.median(ratios[40:]) < 1.5
+
+
+@pytest.mark.parametrize("case", ["as loud", "quieter", "step of all", "nine series", "no noise"])
+def test_what_is_not_louder_leaves_every_night(case: str) -> None:
+    x = np.random.default_rng(SEED).standard_normal((9 if case == "nine series" else 60, 50))
+    if case == "step of all":
+        x[:, -3:] += 20.0
+    if case in ("quieter", "nine series"):
+        x[:, 25:] *= 0.4 if case == "quieter" else 2.5
+    assert (noise_ratios(x * (case != "no noise")) == 1.0).all()
+
+
+def test_a_step_of_all_between_missing_nights_is_no_noise() -> None:
+    rng = np.random.default_rng(SEED)
+    x = rng.standard_normal((200, 55))
+    x[:, -5:] += 3.0
+    x[rng.random(x.shape) < 1 / 3] = np.nan
+    assert (noise_ratios(x) == 1.0).all()
