@@ -96,7 +96,7 @@ def find_changes(
     fresh = _fresh(points, value, tonight)
     verdict = nightly_test.nightly_verdict(
         value, group, error, relative=relative, absolute=absolute, prior=prior, stretches=stretches,
-        shortest=calm.shortest, fresh=fresh,
+        shortest=calm.shortest, fresh=fresh, runs=_runs_of_nights(points, value),
     )  # fmt: skip
     before = _values_before(points, value, error, verdict)
     verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior)
@@ -125,6 +125,15 @@ def _fresh(points: pd.DataFrame, value: Floats, tonight: Collection[int] | None)
     group = points["group"].to_numpy(np.int64)
     new = points["run_id"].isin(list(tonight or ())).to_numpy() & ~np.isnan(value)
     return np.maximum(np.bincount(group, new, int(group[-1]) + 1).astype(np.int64), 1)
+
+
+def _runs_of_nights(points: pd.DataFrame, value: Floats) -> Ints:
+    """Return how many values of each series a night has: the mean, and one at least."""
+    known = ~np.isnan(value)
+    group, size = points["group"].to_numpy(np.int64), int(points["group"].iloc[-1]) + 1
+    of_night = np.unique(np.stack((group[known], night_numbers(points["at"])[known])), axis=1)[0]
+    values, nights = np.bincount(group[known], minlength=size), np.bincount(of_night, minlength=size)
+    return np.maximum(np.rint(values / np.maximum(nights, 1)), 1).astype(np.int64)
 
 
 def _stretches(

@@ -300,6 +300,7 @@ def nightly_verdict(
     stretches: Stretches | None = None,
     shortest: ArrayLike = MIN_SEGMENT,
     fresh: ArrayLike = 1,
+    runs: ArrayLike = 1,
 ) -> NightlyVerdict:
     r"""Series that changed in a night, and series that need another run first.
 
@@ -324,6 +325,7 @@ def nightly_verdict(
         stretches: How often siblings leave their level, as `newest_step` takes it.
         shortest: Values that make a level, likewise.
         fresh: Newest values that no look has seen yet, likewise.
+        runs: Values of a night, likewise.
 
     Returns: Night.
 
@@ -340,7 +342,7 @@ def nightly_verdict(
     >>> night.found.tolist(), night.at.tolist()[1], float(night.after[1])
     ([False, True], 21, 11.0)
     """
-    step = newest_step(value, group, standard_error, prior, stretches, shortest, fresh)
+    step = newest_step(value, group, standard_error, prior, stretches, shortest, fresh, runs)
     newest = newest_value(value, group, standard_error)
     p, newest_p = np.atleast_1d(step.p), np.atleast_1d(newest.p)
     family = false_discovery(p, share, least=MIN_TESTS)

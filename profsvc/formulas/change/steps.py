@@ -60,19 +60,20 @@ def newest_step(
     stretches: Stretches | None = None,
     shortest: ArrayLike = MIN_SEGMENT,
     fresh: ArrayLike = 1,
+    runs: ArrayLike = 1,
 ) -> NewestStep:
     r"""Probability that the level of a series did not change, with the weight on the newest values.
 
     .. math:: p = \max\left(\min_m \frac{2 p_m}{w_m},\ \max_i \frac{2 p_{m,-i}}{r_i w_m},\ p_{visit}\right), \qquad
               p_m = \sum_\rho \pi(\rho \mid a)\, T_{N-2}\!\left(\frac{\hat\delta_\rho}{s_\rho(\hat\delta_\rho)}\right)
 
-    The newest m values are held against the n before them, for m = 3, 5, 8, 13, ..., with weights w. a are normal
-    scores of the ranks in the whole series, so that neither heavy tails nor one outlier make a step; ties are broken
-    by place. Where all m values lie beyond all n the ranks can say no more, and t is taken of the values themselves;
-    but p is never below the chance that the m largest of n + m values come last. delta is the difference of the two
-    levels by generalised least squares in autoregressive noise. The autocorrelation is never known well from few
-    values, so the tail of Student's distribution T is averaged over all autocorrelations rho, as probable as the
-    residuals make them: a short series in which they may depend on each other needs a larger step, or more values.
+    The newest m values are held against the n before them, for m of 3, 5, 8, 13, ... nights, with weights w. a are
+    normal scores of the ranks in the whole series, so that neither heavy tails nor one outlier make a step; ties are
+    broken by place. Where all m values lie beyond all n the ranks can say no more, and t is taken of the values; but p
+    is never below the chance that the m largest of n + m values come last. delta is the difference of the two levels by
+    generalised least squares in autoregressive noise. The autocorrelation is never known well from few values, so the
+    tail of Student's distribution T is averaged over all autocorrelations rho, as probable as the residuals make them:
+    a short series in which they may depend on each other needs a larger step, or more values.
 
     Siblings say how far values scatter: with them ``prior`` knows the variance with d degrees of freedom more, and a
     short series sees nearly as much as a long one. Then a are the values themselves, for scores of ranks have one
@@ -107,6 +108,7 @@ def newest_step(
         shortest: Values that make a level, of each series or one for all.
         fresh: Newest values that no look has seen yet, of each series or one for all. Of a backlog the likeliest split
             is a window too, and half of the weights is spread over the looks that were not made.
+        runs: Values of a night, of each series or one for all.
 
     Returns: NewestStep.
 
@@ -133,7 +135,7 @@ def newest_step(
     n = lengths(series)
     every, series = series, without_spikes(series)
     scaled = in_units_of_sd(series)
-    least, new = (np.broadcast_to(np.asarray(one, dtype=np.intp), n.shape) for one in (shortest, fresh))
+    least, new, each = (np.broadcast_to(np.asarray(one, dtype=np.intp), n.shape) for one in (shortest, fresh, runs))
     best = surest_step(
         scaled,
         doubt=True,
@@ -141,6 +143,7 @@ def newest_step(
         stretches=stretches,
         shortest=least,
         fresh=new,
+        runs=each,
     )
     best = best._replace(p=_with_visit_probability(scaled, best))
     known = ~np.isnan(best.p)

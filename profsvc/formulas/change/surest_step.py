@@ -25,13 +25,14 @@ from profsvc.formulas.numerics.series import Index, Series, Sums, codes_of, leng
 MIN_SEGMENT = 3  # values that make a level, unless said otherwise; one or two may be a spike
 MIN_HISTORY = 5  # values before a step
 
-# Numbers of newest values that are held against all before them, and the share of the error that each may make. Most
+# Numbers of newest nights that are held against all before them, and the share of the error that each may make. Most
 # goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence. The
-# shares add up to 1.35, for what no single value may bring about makes the whole err less: half of what they say. Two
-# values count only where those of other nights between them were left out.
+# shares add up to 1.35, for what no single value may bring about makes the whole err less: half of what they say. One
+# night counts only where it has three runs, and two where they have, or where those of other nights between them were
+# left out.
 WINDOWS = (
-    (2, 0.05), (3, 0.13), (4, 0.05), (5, 0.95), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03), (34, 0.025),
-    (55, 0.02), (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
+    (1, 0.02), (2, 0.05), (3, 0.13), (4, 0.05), (5, 0.95), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03),
+    (34, 0.025), (55, 0.02), (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
 DOUBT_WEIGHT_FACTOR = 1.35  # doubt about the autocorrelation lowers the error rate further, by about this
 SIBLING_WEIGHT_FACTOR = 1.2  # where the values are tested, no single value may bring about still less
@@ -60,6 +61,7 @@ class _How(NamedTuple):
     prior: NoisePrior  # of the noise of each series, in units of its sd
     shortest: Index  # values that make a level, of each series
     fresh: Index  # newest values of each series that no look has seen yet
+    runs: Index  # values of a night, of each series
     stretches: Stretches | None = None  # away from their level and back, of each series and its siblings
 
     def of(self, some: slice) -> Self:
@@ -67,7 +69,7 @@ class _How(NamedTuple):
         away = None if self.stretches is None else Stretches(*(part[some] for part in self.stretches))
         return self._replace(
             factor=self.factor[some], prior=self.prior.of(some), shortest=self.shortest[some], fresh=self.fresh[some],
-            stretches=away,
+            runs=self.runs[some], stretches=away,
         )  # fmt: skip
 
 
@@ -79,10 +81,12 @@ def surest_step(
     stretches: Stretches | None = None,
     shortest: Index | None = None,
     fresh: Index | None = None,
+    runs: Index | None = None,
 ) -> SurestStep:
     """Return the surest step of each series, which is in units of sd.
 
-    ``fresh``: newest values of each series that are looked at for the first time, by default one.
+    ``fresh``: newest values of each series that are looked at for the first time, by default one. ``runs``: values of
+    a night, by default one.
 
     With ``doubt`` the autocorrelation is not taken as known, nor that the noise has a law. In histories with several
     steps the others look like autocorrelation: there it is estimated.
@@ -92,7 +96,8 @@ def surest_step(
     factor = np.select([prior.by_value, ~prior.known & doubt], [SIBLING_WEIGHT_FACTOR, DOUBT_WEIGHT_FACTOR], 1.0)
     least = np.full(N.size, MIN_SEGMENT) if shortest is None else shortest
     new = np.ones(N.size, dtype=np.intp) if fresh is None else np.clip(fresh, 1, np.maximum(N - MIN_HISTORY, 1))
-    how = _How(step_tail if doubt else plain_tail, doubt, factor, prior, least, new, stretches)
+    each = np.ones(N.size, dtype=np.intp) if runs is None else runs
+    how = _How(step_tail if doubt else plain_tail, doubt, factor, prior, least, new, each, stretches)
     parts = []
     for some in _blocks(series):
         block = subseries(series, series.start[some], series.stop[some])
@@ -139,28 +144,27 @@ def _widths(series: Series, ranked: tuple[Sums, ...], how: _How) -> Index:
     """Return the windows of each series, widest first: with the likeliest one, where several values are fresh."""
     n = lengths(series)
     usual = [m for m, _ in WINDOWS[::-1] if m + MIN_HISTORY <= n.max()]
-    if how.fresh.max() <= 1:
-        return np.array(usual)[np.newaxis, :]
+    every = np.array(usual) * how.runs[:, np.newaxis]
+    if (how.fresh <= how.runs).all():
+        return every
     ways = (np.full(n.size, up) for up in (True, False))
     never = np.zeros(n.size, dtype=np.bool_)
     own = [series.stop - _likeliest_split(series, ranked, up, never, how.shortest) for up in ways]
-    own = [np.where((how.fresh > 1) & (m + MIN_HISTORY <= n), m, MIN_SEGMENT) for m in own]
-    every = np.concatenate((np.broadcast_to(usual, (n.size, len(usual))), np.stack(own, axis=1)), axis=1)
-    return np.asarray(np.sort(every, axis=1)[:, ::-1])
+    own = [np.where((how.fresh > how.runs) & (m + MIN_HISTORY <= n), m, MIN_SEGMENT) for m in own]
+    return np.asarray(np.sort(np.concatenate((every, np.stack(own, axis=1)), axis=1), axis=1)[:, ::-1])
 
 
 def _shares(width: Index, fresh: Index) -> Array:
     """Return the share of the error of windows: half as every night, half spread over the looks that were not made.
 
-    A look at k fresh values errs as often as one at the newest: the step may have been seen up to k - 1 nights ago, so
-    the windows of those nights, which have grown since, share half of the error.
+    Both are numbers of nights. A look at k fresh ones errs as often as one at the newest: the step may have been seen
+    up to k - 1 nights ago, so the windows of those nights, which have grown since, share half of the error.
     """
     table = np.zeros(max(int(width.max()), WINDOWS[-1][0]) + 1)
     for m, share in WINDOWS:
         table[m] = share
     total = np.cumsum(table)
-    nights = fresh[:, np.newaxis]
-    spread = (total[width] - total[np.maximum(width - nights, 0)]) / nights
+    spread = (total[width] - total[np.maximum(width - fresh, 0)]) / fresh
     return np.asarray((table[width] + spread) / 2)
 
 
@@ -170,8 +174,8 @@ def _p_of_windows(series: Series, ranked: tuple[Sums, ...], how: _How) -> tuple[
     Beside them the width and the weight of the window of each.
     """
     width = _widths(series, ranked, how)  # widest first: so the starts of the windows ascend
-    weight = _shares(width, how.fresh) * how.factor[:, np.newaxis]
-    width = np.broadcast_to(width, weight.shape)
+    nights = [-(-values // how.runs[:, np.newaxis]) for values in (width, how.fresh[:, np.newaxis])]
+    weight = _shares(*nights) * how.factor[:, np.newaxis]
     by_value = how.prior.by_value[:, np.newaxis]
     a, b = series.start[:, np.newaxis], series.stop[:, np.newaxis]
     inside = b - a >= width + MIN_HISTORY

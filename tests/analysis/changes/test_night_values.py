@@ -49,6 +49,12 @@ def test_five_runs_that_repeat_their_night_make_no_findings_of_their_own(rng):
     assert walk(x, 35).found >= 38
 
 
+def test_a_small_step_of_five_runs_a_night_is_found_within_five_nights(rng):
+    x = white(rng, 60, 150).reshape(60, 30, 5)
+    x[:, -5:] += 2.4 / np.sqrt(5)  # of a mean of five
+    assert walk(x, 25).found >= 42  # 23 where windows counted runs
+
+
 def test_reruns_are_asked_for_where_two_values_more_would_decide(rng):
     x = white(rng, 100, 40)
     x[0, -1] += 9.0

@@ -12,6 +12,7 @@ from profsvc.formulas.change.surest_step import (
     DOUBT_WEIGHT_FACTOR,
     MAX_LEAVE_ONE_OUT_RATIO,
     MIN_HISTORY,
+    MIN_SEGMENT,
     OUTLYING_SD,
     WINDOWS,
 )
@@ -68,7 +69,7 @@ def _surest(x: np.ndarray, left_out: int | None) -> tuple[float, float, int, flo
             share,
         )
         for m, share in WINDOWS
-        if x.size - m >= MIN_HISTORY
+        if m >= MIN_SEGMENT and x.size - m >= MIN_HISTORY
         for sign in (1.0, -1.0)
     )
 
