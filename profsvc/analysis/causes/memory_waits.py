@@ -50,7 +50,6 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
     cycles = c["sm_elapsed_cycles_sum"]
     wait = stall["mio_throttle"] + stall["short_scoreboard"]
     wavefronts = np.nan_to_num(budget.count("shared_wavefronts_sass") / cycles)
-    atomics = budget.count("shared_atomic_inst_warp")
     special = np.nan_to_num(c["pipe_xu_elapsed_fraction"])
     # A request beyond the instruction itself is for another address of the same warp.
     diverged = budget.count("constant_idc_requests") - budget.count("constant_ldc_inst_warp")
@@ -59,13 +58,9 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
     tags = np.nan_to_num(tags / cycles)
     busy = wavefronts + special + constants + tags
     of_shared, of_special, of_constants = (share_of(part, busy) for part in (wavefronts, special, constants))
-    conflicts = share_of(c["shared_wavefronts_sass"] - c["shared_wavefronts_ideal"], c["shared_wavefronts_sass"])
-    # A table that is read at random places has the conflicts of its data.
-    conflicts = conflicts - share_of(np.nan_to_num(c["shared_lookup_wavefronts"]), c["shared_wavefronts_sass"])
-    conflicts = np.clip(conflicts, 0, 1)
+    conflicts, contended = _conflicts(c), _of_shared_atomics(budget)
     pipe = np.fmax(np.nan_to_num(c["sol_l1_fraction"]), wavefronts)
     shared = wait_parts(wait * of_shared, pipe, conflicts)
-    contended = share_of(atomics, atomics + budget.count("shared_load_inst_warp", "shared_store_inst_warp"))
     converted = share_of(conversions(c) / 32 / budget.on, special_unit_warps(c))
     doubles = instructions_of_type(c, "fp64") > 0
     function = wait_parts(wait * of_special, special, converted)
@@ -86,6 +81,33 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
         "dependent_instructions": shared.latency * (1 - conflicts) * (1 - contended) + function.latency,
     }
     return shares, wait * (1 - of_shared - of_special - of_constants), at_barriers
+
+
+def _conflicts(c: Counts) -> Array:
+    """Share of the wavefronts of shared memory that its instructions would not need without conflicts."""
+    wavefronts = c["shared_wavefronts_sass"]
+    # A table that is read at random places has the conflicts of its data.
+    of_lookups = share_of(np.nan_to_num(c["shared_lookup_wavefronts"]), wavefronts)
+    return np.clip(share_of(wavefronts - c["shared_wavefronts_ideal"], wavefronts) - of_lookups, 0, 1)
+
+
+def _of_shared_atomics(budget: TimeBudget) -> Array:
+    """Share of the instructions on shared memory that are atomics."""
+    atomics = budget.count("shared_atomic_inst_warp")
+    return share_of(atomics, atomics + budget.count("shared_load_inst_warp", "shared_store_inst_warp"))
+
+
+@np.errstate(all="ignore")
+def _behind_conflicts(c: Counts) -> Array:
+    """Share of the queue to global memory that stands behind conflicts of shared memory.
+
+    Both go through the pipe of L1: where wavefronts that only conflicts need keep it busy, loads of global memory wait
+    for them.
+    """
+    l1 = np.nan_to_num(c["sol_l1_fraction"])
+    wavefronts = np.nan_to_num(c["shared_wavefronts_sass"] / c["sm_elapsed_cycles_sum"])
+    of_l1 = share_of(l1, np.asarray(sum(shared_units(c))) + l1)
+    return of_l1 * share_of(np.fmin(wavefronts, l1), l1) * _conflicts(c)
 
 
 @np.errstate(all="ignore")
@@ -190,6 +212,8 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
         wasted[side] = share_of(crossed, np.asarray(sum(crossings.values()))) * unused[side]
     waste = wasted["load"] + wasted["store"]
     parts = wait_parts(wait, busy, waste)
+    behind_conflicts = parts.useful * _behind_conflicts(c)
+    useful, of_shared_atomics = parts.useful - behind_conflicts, _of_shared_atomics(budget)
     uncoalesced = parts.waste * share_of(wasted["load"], waste)
     # What L1 keeps of a sector until another lane wants it lies together: only what L1 and its lanes left counts.
     scattered_stores = (parts.waste - uncoalesced) * unrelated_stores(c)
@@ -211,9 +235,9 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     of_misses = share_of(evicted, 1 - in_l1) * (1 - chained)
     l1 = np.nan_to_num(c["sol_l1_fraction"])
     of_l2 = np.clip(1 - of_dram - share_of(l1, np.asarray(sum(shared_units(c))) + l1), 0, 1)
-    repeated = parts.useful * np.clip(np.fmax(repeats, reloads * by_words) - evicted, 0, 1) * (1 - of_dram)
+    repeated = useful * np.clip(np.fmax(repeats, reloads * by_words) - evicted, 0, 1) * (1 - of_dram)
     # What DRAM brings again for other blocks, another order of the blocks would find in L2.
-    reordered = parts.useful * (of_dram * read_again(c) + of_l2 * of_misses)
+    reordered = useful * (of_dram * read_again(c) + of_l2 * of_misses)
     queued = share_of(stall["lg_throttle"], np.asarray(sum(stall[name] for name in GLOBAL_STALLS)))
     moved = budget.count("global_load_bytes_requested", "global_store_bytes_requested")
     narrow = 1 - share_of(moved, WIDEST_BYTES * budget.count("global_load_inst_warp", "global_store_inst_warp"))
@@ -253,13 +277,15 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     few_warps = few_warps * np.where(staged > 0, POSSIBLE, 1.0)
     return {
         "contended_global_atomics": contended,
+        "contended_shared_atomics": behind_conflicts * of_shared_atomics,
+        "bank_conflicts": behind_conflicts * (1 - of_shared_atomics),
         "register_spills": np.where(spilled, local, 0.0),
         "local_memory": np.where(spilled, 0.0, local),
         "uncoalesced_loads": uncoalesced - scattered - lost,
         "cache_thrashing": thrashing + lost + reordered + lost_again,
         "unrelated_accesses": scattered - thrashing + scattered_stores,
         "uncoalesced_stores": parts.waste - uncoalesced - scattered_stores,
-        "memory_limit": parts.useful - repeated - reordered,
+        "memory_limit": useful - repeated - reordered,
         "redundant_loads": again + repeated,
         "narrow_accesses": thin + words,
         "barriers": met,

@@ -107,6 +107,24 @@ def test_warps_at_a_barrier_wait_for_those_that_stand_before_conflicting_banks()
     assert lost == pytest.approx(gained)
 
 
+def test_loads_wait_behind_the_conflicts_of_shared_memory_in_the_pipe_of_l1() -> None:
+    cycles = 132 * 1.8e5
+    busy = QUIET | {
+        "sol_l1_fraction": 0.9, "shared_wavefronts_sass": cycles * 0.9, "shared_wavefronts_ideal": cycles * 0.09,
+    }  # fmt: skip
+    loads, atomics, ideal = (
+        busy | {"shared_load_inst_warp": 1e5},
+        busy | {"shared_atomic_inst_warp": 1e5},
+        busy | {"shared_load_inst_warp": 1e5, "shared_wavefronts_ideal": cycles * 0.9},
+    )
+    table = shares([loads, atomics, ideal])
+    # Warps wait for global memory in the 80 % of the time in which none issues, nine tenths of it for the pipe.
+    behind = 0.8 * 0.9 * 0.9
+    assert table["bank_conflicts"].tolist() == pytest.approx([behind, 0.0, 0.0])
+    assert table["contended_shared_atomics"].tolist() == pytest.approx([0.0, behind, 0.0])
+    assert (table["memory_limit"][2] - table["memory_limit"]).tolist() == pytest.approx([behind, behind, 0.0])
+
+
 def test_what_dram_brings_for_one_block_after_the_other_depends_on_their_order() -> None:
     busy = {"dram_throughput_fraction": 0.9, "l2_tex_read_sectors": 2e6, "global_load_shared_place_bytes": 6.4e7}
     table = shares([QUIET | busy, QUIET | busy | {"global_load_shared_place_bytes": 0.0}])
