@@ -248,6 +248,7 @@ def _mapped(client: "Client", target: Target) -> Mapped:
                     else:
                         yield item, future.result()
             finally:
-                client.cancel(list(done.futures), force=True)
+                if client.status == "running":  # who leaves an iteration open may come here after the workers ended
+                    client.cancel(list(done.futures), force=True)
 
     return mapped

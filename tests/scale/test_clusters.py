@@ -81,6 +81,7 @@ def test_the_benchmark_sees_one_cell_that_differs(
         before = after
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_is_answered_and_a_worker_whose_new_start_fails_comes_back(
     place: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
