@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -13,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from profsvc import pipeline, store
-from profsvc.errors import ServiceError
-from profsvc.pipeline import analysis
+from profsvc import store
 
 PLAIN = "ncu_raw/plain.csv"
 BAD = "ncu_raw/bad_contradicting_numbers.csv"
@@ -51,16 +48,6 @@ def test_a_device_is_given_where_the_file_names_none(cli, fixtures, store_file, 
     (tmp_path / "nameless.csv").write_text(lines)
     assert cli("upload", tmp_path / "nameless.csv", "--device", "NVIDIA A100-SXM4-40GB").code == 0
     assert select(store_file, "v1_runs")[0]["device"] == "NVIDIA A100-SXM4-40GB"
-
-
-def test_a_folder_is_walked_into_one_run(cli, fixtures, store_file, tmp_path):
-    folder = tmp_path / "results" / "deeper"
-    folder.mkdir(parents=True)
-    shutil.copy(fixtures / PLAIN, folder.parent / "first.csv")
-    shutil.copy(fixtures / "ncu_details" / "columns_16.csv", folder)
-    assert cli("upload", folder.parent).code == 0
-    assert [run["name"] for run in select(store_file, "v1_runs")] == ["columns_16"]
-    assert {upload["file_name"] for upload in select(store_file, "v1_uploads")} == {"first.csv", "columns_16.csv"}
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -118,11 +105,6 @@ def test_a_missing_file_is_not_found_and_stops_the_others(cli, fixtures, store_f
     assert not store_file.exists()
 
 
-def test_an_empty_folder_is_not_found(cli, tmp_path):
-    (tmp_path / "empty").mkdir()
-    assert cli("upload", tmp_path / "empty").code == 3
-
-
 def test_a_file_that_cannot_be_opened_is_refused(cli, fixtures, monkeypatch):
     denied, open_any = fixtures / PLAIN, Path.open
 
@@ -159,15 +141,6 @@ def test_an_unknown_format_name_lists_the_known(cli, fixtures):
     result = cli("upload", fixtures / PLAIN, "--format", "ncu-rwa")
     assert result.code == 3
     assert "did you mean 'ncu-raw'" in result.err
-
-
-def test_good_files_are_stored_beside_bad_ones(cli, fixtures, store_file):
-    result = cli("upload", fixtures / BAD, fixtures / PLAIN)
-    assert result.code == 7
-    assert result.err.endswith("Error: 1 of 2 files was refused\n")
-    result = cli("upload", fixtures / BAD, fixtures / BAD, fixtures / PLAIN)
-    assert result.err.endswith("Error: 2 of 3 files were refused\n")
-    assert [u["file_name"] for u in select(store_file, "v1_uploads")] == ["plain.csv"]
 
 
 def test_a_file_name_that_is_not_text_is_stored(cli, fixtures, store_file, tmp_path):
@@ -249,51 +222,6 @@ def test_marks_are_told_by_their_phases(cli, fixtures, tmp_path):
     assert "; 1 phase; of 2 lines" in cli("upload", tmp_path / "one.csv").err
 
 
-def test_hidden_files_of_a_folder_are_left_alone(cli, fixtures, store_file, tmp_path):
-    (tmp_path / ".cache").mkdir()
-    for place in (".cache/seen.csv", ".hidden.csv", "seen.csv"):
-        shutil.copy(fixtures / PLAIN, tmp_path / place)
-    result = cli("upload", tmp_path)
-    assert result.code == 0
-    assert result.err.count("stored as upload") == 1
-    assert "seen.csv" in result.err
-    assert cli("upload", tmp_path / ".hidden.csv").code == 0
-
-
-def test_what_a_folder_holds_and_is_not_read_is_told(cli, fixtures, store_file, tmp_path, monkeypatch):
-    for name in ("locked", "elsewhere"):
-        (tmp_path / "given" / name).mkdir(parents=True)
-    folder = tmp_path / "given"
-    shutil.copy(fixtures / PLAIN, folder / "plain.csv")
-    (folder / "link.csv").symlink_to("nowhere")
-    (folder / "elsewhere" / "circle").symlink_to(folder)
-    (folder / "empty.csv").touch()
-    os.mkfifo(folder / "pipe.csv")
-    listed = os.scandir
-
-    def scandir(place: Path) -> object:
-        if Path(place).name == "locked":
-            raise PermissionError(13, "Permission denied", str(place))
-        return listed(place)
-
-    monkeypatch.setattr(os, "scandir", scandir)
-    result = cli("upload", folder)
-    assert result.code == 7
-    refusals = {
-        "link.csv": "it is a link to 'nowhere', which is not there; remove or mend the link",
-        "elsewhere/circle": "it is a link to a folder, which is not followed; give that folder itself",
-        "empty.csv": "empty.csv is empty; re-run the export",
-        "pipe.csv": "it is a pipe, a socket or a device, not a file; name a pipe itself to read it",
-        "locked": "its files cannot be listed; give yourself the right to read and enter this folder",
-    }
-    for name, reason in refusals.items():
-        assert f"{folder / name}: refused: {reason}" in result.err
-    assert result.err.count("refused:") == len(refusals)
-    assert result.err.endswith("Error: 5 of 6 files were refused\n")
-    (folder / "plain.csv").unlink()
-    assert cli("upload", folder).code == 6
-
-
 def test_a_pair_that_is_none_is_refused_in_the_words_of_its_option(cli):
     assert "--tag 'x' must look like KEY=VALUE, such as branch=main" in cli("upload", "x.csv", "--tag", "x").err
     assert "--map 'x' must look like OLD=NEW" in cli("compare", "a", "b", "--map", "x").err
@@ -361,42 +289,3 @@ def test_a_full_disk_under_the_output_is_said_as_that(cli, fixtures, store_file,
     assert (
         done.stderr == "Error: the output cannot be written: no space is left on the disk; free some space and repeat\n"
     )
-
-
-def test_a_run_of_several_files_is_analyzed_once(cli, fixtures, store_file, monkeypatch):
-    files = [fixtures / "ncu_raw" / name for name in ("plain.csv", "swiss.csv", "french.csv")]
-    analyzed = []
-    analyze = analysis.analyze
-    monkeypatch.setattr(
-        analysis, "analyze", lambda *given, **how: (analyzed.append(given[1]), analyze(*given, **how))[1]
-    )
-    assert cli("upload", *files, fixtures / BAD, "--run", "r").code == 7
-    assert analyzed == [1]
-    together = [row | {"run_id": 1} for row in select(store_file, "v1_criteria")]
-    store_file.unlink()
-    for file in files:
-        assert cli("upload", file, "--run", "r").code == 0
-    assert analyzed == [1] * 4
-    assert select(store_file, "v1_criteria") == together
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), ServiceError("the disk is full")], ids=["Ctrl-C", "disk"])
-def test_an_upload_that_stops_says_what_is_not_computed_yet(cli, fixtures, store_file, monkeypatch, error):
-    def ingest(engine, stream, name, *given, **how):
-        if name == "swiss.csv":
-            raise error
-        return stored(engine, stream, name, *given, **how)
-
-    stored = pipeline.ingest
-    monkeypatch.setattr(pipeline, "ingest", ingest)
-    files = fixtures / PLAIN, fixtures / "ncu_raw" / "swiss.csv", fixtures / "ncu_raw" / "french.csv"
-    said = cli("upload", *files, "--run", "r")
-    assert said.code in (5, 130)
-    assert "stopped after 1 of 3 files; the same command goes on" in said.err
-    assert "profsvc analyze 1" in said.err
-    monkeypatch.undo()
-    monkeypatch.setenv("PROFSVC_STORE", str(store_file))
-    assert not select(store_file, "v1_criteria")
-    assert cli("upload", *files, "--run", "r").code == 0
-    assert len(select(store_file, "v1_uploads")) == 3
-    assert select(store_file, "v1_criteria")

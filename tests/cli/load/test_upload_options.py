@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from profsvc import store
+from tests.cli.load.test_upload import select
 
 COLUMNS = ("--column", "t0=time:ms", "--column", "P=power:mW", "--column", "Die temp=temperature:degC")
 
@@ -14,14 +14,6 @@ def log(tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("t0;P;Die temp\n0,5;12,5;20,5\n1,5;13,5;OPEN\n", encoding="utf-8")
     return file
-
-
-def select(file, view: str, **only: object) -> list[dict]:
-    engine = store.open_store(str(file))
-    try:
-        return store.select(engine, view, **only)
-    finally:
-        engine.dispose()
 
 
 def test_what_the_user_says_is_stored_and_kept(cli, log, store_file):
