@@ -242,7 +242,12 @@ from .results.findings import (
     state_history as state_history,
     stored_states as stored_states,
 )
-from .results.finished_parts import POWER_PART as POWER_PART, change_count as change_count, unfinished as unfinished
+from .results.finished_parts import (
+    LAUNCHES_PART as LAUNCHES_PART,
+    POWER_PART as POWER_PART,
+    change_count as change_count,
+    unfinished as unfinished,
+)
 from .results.memory_traces import save_trace as save_trace
 from .results.power import (
     Readings as Readings,

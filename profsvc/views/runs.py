@@ -1,5 +1,6 @@
 """A run: its launches, kernels, criteria, potential, sensors and files."""
 
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
@@ -144,7 +145,7 @@ def _summaries(
     )
     by_launch = grouped(in_order(store.launch_rows(engine, "v1_criteria", run_id, ids), "criterion"))
     caused = causes.causes_of_launches(engine, run_id, ids)
-    tools, rows = tools_of(uploads), []
+    tools, why, rows = tools_of(uploads), cache(partial(why_no_result, engine, run_id)), []
     for launch in launches:
         key = launch["launch_id"]
         bound = potential.get(key, {})
@@ -165,7 +166,7 @@ def _summaries(
                 "ceiling": bound.get("speedup_ceiling"),
                 "flags": bound.get("flags"),
                 "ceiling_flags": bound.get("ceiling_flags"),
-                "reason": bound["reason"] if bound else why_no_result(tools[launch["upload_id"]], (), launch["device"]),
+                "reason": bound["reason"] if bound else why(tools[launch["upload_id"]], launch["device"]),
                 "first": causes.first(caused.get(key, []), bound.get("duration_ns"))
                 or _first(advice(by_launch.get(key, []), bound, words)),
                 "causes": caused.get(key, []),

@@ -220,11 +220,12 @@ def _of_launch(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -
     stored = store.select(engine, "v1_counter_values", launch_id=launch["launch_id"])
     counters = {c["counter"]: c for c in stored} or _counters(engine, launch, tool)
     rows = _results(engine, view, launch["launch_index"], launch_id=launch["launch_id"])
+    why = "" if rows else why_no_result(engine, launch["run_id"], tool, launch["device"])
     if view["name"] in causes() and not rows:
-        absent = "no time of this launch is attributed to it" if stored else why_no_result(tool, cells)
+        absent = "no time of this launch is attributed to it" if stored else why
         rows = [{"launch": launch["launch_index"], "name": view["name"], "from": absent}]
     elif view["kind"] == "result" and not rows:
-        rows = [{"launch": launch["launch_index"], "name": view["name"], "from": why_no_result(tool, cells)}]
+        rows = [{"launch": launch["launch_index"], "name": view["name"], "from": why}]
     rows += explain_models.walked(engine, launch, view, counters)
     return rows + _trace(view, launch, tool, counters, cells)
 

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any
 
-from profsvc import specs, store
+from profsvc import store
 from profsvc.analysis.potential.advice import advice
 from profsvc.views.catalog import in_order, titles_and_hints
 from profsvc.views.launches import causes
@@ -60,7 +60,7 @@ def _opened(
                 "criteria": own,
                 "of_run": of_run,
                 "potential": known.get(key),
-                "reason": None if own else _why(engine, one, tools[one["upload_id"]]),
+                "reason": None if own else why_no_result(engine, run_id, tools[one["upload_id"]], one["device"]),
                 "units": in_order(useful, "quantity"),
                 "models": side_by_side(
                     said,
@@ -87,9 +87,3 @@ def _means(engine: "Engine", run_id: int, kernel: str) -> list[dict[str, Any]]:
     opened = kernel_means.opened(engine, run_id, kernel, titles_and_hints())
     ordered = [("criteria", "criterion"), ("units", "quantity")]
     return [{**one, **{key: in_order(one[key], column) for key, column in ordered}} for one in opened]
-
-
-def _why(engine: "Engine", launch: dict[str, Any], tool: str) -> str:
-    measured = specs.feeds_criteria(tool)
-    metrics = store.table(engine, "v1_metrics", launch_id=launch["launch_id"]) if measured else ()
-    return why_no_result(tool, metrics, launch["device"])

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
@@ -37,10 +36,10 @@ def _of_id(engine: "Engine", run_id: int, launch_id: int) -> list[dict[str, Any]
     return store.launch_rows(engine, "v1_launches", run_id, [every[0]["same_as"] or launch_id])
 
 
-def why_no_result(tool: str, metrics: Collection[Any], device: str | None = None) -> str:
-    """Return why a launch has no rows of criteria and potential; ``metrics`` are its own."""
-    if specs.feeds_criteria(tool) and len(metrics):
-        return "the run was not analysed after the upload; run: profsvc analyze"
+def why_no_result(engine: "Engine", run_id: int, tool: str, device: str | None = None) -> str:
+    """Return why a launch of a run has no rows of criteria and potential."""
+    if store.LAUNCHES_PART in store.unfinished(engine, run_id).get(run_id, ()):
+        return f"the results of this run are not computed yet, or were cut short; run: profsvc analyze {run_id}"
     how = specs.how_to_measure(tool, device)
     return f"the export lacks the metrics for the criteria of this launch; {how}"
 
