@@ -106,8 +106,13 @@ def _behind_conflicts(c: Counts) -> Array:
     """
     l1 = np.nan_to_num(c["sol_l1_fraction"])
     wavefronts = np.nan_to_num(c["shared_wavefronts_sass"] / c["sm_elapsed_cycles_sum"])
-    of_l1 = share_of(l1, np.asarray(sum(shared_units(c))) + l1)
-    return of_l1 * share_of(np.fmin(wavefronts, l1), l1) * _conflicts(c)
+    return _of_l1(c) * share_of(np.fmin(wavefronts, l1), l1) * _conflicts(c)
+
+
+def _of_l1(c: Counts) -> Array:
+    """Share of L1 in what keeps the units on the way to global memory busy."""
+    l1 = np.nan_to_num(c["sol_l1_fraction"])
+    return share_of(l1, np.asarray(sum(shared_units(c))) + l1)
 
 
 @np.errstate(all="ignore")
@@ -233,8 +238,7 @@ def global_memory_causes(budget: TimeBudget, queued_on_chip: Array) -> dict[str,
     # share of the loads that miss of the time beyond L1: those that hit wait for neither L2 nor DRAM.
     evicted = evicted_share(c)
     of_misses = share_of(evicted, 1 - in_l1) * (1 - chained)
-    l1 = np.nan_to_num(c["sol_l1_fraction"])
-    of_l2 = np.clip(1 - of_dram - share_of(l1, np.asarray(sum(shared_units(c))) + l1), 0, 1)
+    of_l2 = np.clip(1 - of_dram - _of_l1(c), 0, 1)
     repeated = useful * np.clip(np.fmax(repeats, reloads * by_words) - evicted, 0, 1) * (1 - of_dram)
     # What DRAM brings again for other blocks, another order of the blocks would find in L2.
     reordered = useful * (of_dram * read_again(c) + of_l2 * of_misses)
