@@ -188,32 +188,49 @@ def noise_ratios(x: Array) -> Array:
     apart = np.abs(np.diff(x, axis=1))
     with np.errstate(all="ignore"):
         apart = np.minimum(apart / _middle(np.where(apart > 0, apart, np.nan)), MAX_APART)
+    since = _louder_since(apart)
+    if since is not None:
+        out[:, : since + 1] = np.maximum(_ratios_since(apart, since), 1.0)[:, np.newaxis]
+    return out
+
+
+def _louder_since(apart: Array) -> int | None:
+    """Return the first of the differences of adjacent nights that are surely larger than those before; None if none is.
+
+    ``apart``: differences of each series, in units of its usual one.
+    """
     known = np.isfinite(apart)
-    measured = np.flatnonzero(known.sum(axis=0) >= MIN_SERIES)
+    series = known.sum(axis=0)
+    measured = np.flatnonzero(series >= MIN_SERIES)
     n = measured.size
     if n < 2 * MIN_LOUD_NIGHTS:
-        return out
-    mean = np.where(known, apart, 0.0).sum(axis=0)[measured] / known.sum(axis=0)[measured]
+        return None
+    mean = np.where(known, apart, 0.0).sum(axis=0)[measured] / series[measured]
     loud = np.log(np.maximum(mean, MIN_APART))
     away = loud - np.median(loud)
-    loud = np.clip(away, -MAX_DEVIATION * (spread := MAD_TO_SD * np.median(np.abs(away))), MAX_DEVIATION * spread)
+    spread = MAD_TO_SD * np.median(np.abs(away))
+    loud = np.clip(away, -MAX_DEVIATION * spread, MAX_DEVIATION * spread)
     m = np.arange(MIN_LOUD_NIGHTS, n - MIN_LOUD_NIGHTS + 1)
-    newer, all_nights = np.cumsum(loud[::-1])[m - 1], loud.sum()
-    explained = n * (newer - m * all_nights / n) ** 2 / (m * (n - m))
-    left = np.sum((loud - all_nights / n) ** 2) - explained
+    excess = np.cumsum(loud[::-1])[m - 1] - m * loud.mean()
+    explained = n * excess**2 / (m * (n - m))
+    left = np.sum((loud - loud.mean()) ** 2) - explained
     with np.errstate(all="ignore"):
-        t = np.sign(newer - m * all_nights / n) * np.sqrt(explained / (left / (n - 2)))
+        t = np.sign(excess) * np.sqrt(explained / (left / (n - 2)))
     if not student_tail(np.array(t.max()), np.array(n - 2.0)) <= MAX_LOUD_P:
-        return out
-    since = int(measured[n - m[t.argmax()]])
+        return None
+    return int(measured[n - m[t.argmax()]])
+
+
+def _ratios_since(apart: Array, since: int) -> Array:
+    """Return how much larger the differences of each series are since one of them, shrunk to what its siblings say."""
+    before, after = np.hsplit(apart, [since])
+    n, m = (np.isfinite(part).sum(axis=1) for part in (before, after))
     with np.errstate(all="ignore"):
-        sides = [(np.nansum(part, axis=1), np.isfinite(part).sum(axis=1)) for part in np.hsplit(apart, [since])]
-        (before, n), (after, m) = sides
-        own = np.log(after / m / (before / n)) + MEAN_APART_VARIANCE / 2 * (1 / m - 1 / n)  # a mean's logarithm is low
+        own = np.log(np.nansum(after, axis=1) / m / (np.nansum(before, axis=1) / n))
+        own += MEAN_APART_VARIANCE / 2 * (1 / m - 1 / n)  # a mean's logarithm is low
         own[~np.isfinite(own)] = np.nan
         error = MEAN_APART_VARIANCE * (1 / n + 1 / m)
         usual = np.nanmedian(own)
         between = max((MAD_TO_SD * np.nanmedian(np.abs(own - usual))) ** 2 - float(np.nanmedian(error)), 0.0)
         shrunk = usual + between / (between + error) * (own - usual)
-    out[:, : since + 1] = np.maximum(np.exp(np.where(np.isnan(own), usual, shrunk)), 1.0)[:, np.newaxis]
-    return out
+    return np.asarray(np.exp(np.where(np.isnan(own), usual, shrunk)))
