@@ -195,7 +195,7 @@ def noise_ratios(x: Array) -> Array:
 
 
 def _louder_since(apart: Array) -> int | None:
-    """Return the first of the differences of adjacent nights that are surely larger than those before; None if none is.
+    """Return the first of the differences of adjacent nights that are surely larger than those before, if any.
 
     ``apart``: differences of each series, in units of its usual one.
     """
