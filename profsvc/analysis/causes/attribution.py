@@ -16,8 +16,10 @@ What useful work needs is no loss: it counts for the limits.
 import numpy as np
 import pandas as pd
 
+from profsvc.analysis.causes.global_memory_waits import global_memory_causes
 from profsvc.analysis.causes.issue_slots import barrier_causes, issue_causes
-from profsvc.analysis.causes.memory_waits import global_memory_causes, on_chip_causes, shared_units
+from profsvc.analysis.causes.memory_queues import shared_units
+from profsvc.analysis.causes.on_chip_waits import on_chip_causes
 from profsvc.analysis.causes.staged_tiles import hidden_by_copies, overlap
 from profsvc.analysis.causes.time_budget import Array, TimeBudget
 from profsvc.specs.advice.causes import causes

@@ -1,5 +1,7 @@
 """Causes of issue slots, of waits for arithmetic, and of waits at barriers."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots, occupancy_limit, share_of
@@ -21,15 +23,107 @@ ALONE_BELOW = 0.5
 RETRY_LENGTH = 6
 
 
+class _OffLanes(NamedTuple):
+    """Lanes that were off, as shares of all, and what part of them belongs to what."""
+
+    off: Array
+    absent: Array
+    """Lanes that never had a thread."""
+    serial: Array
+    """Part of those off that waited for one thread of their warp."""
+    retried: Array
+    """Part that waited for a turn in a loop of compare and swap."""
+    first: Array
+    """Part of warps whose first lanes work alone."""
+    meeting: Array
+    """Part that waited for other blocks."""
+
+
+class _Instructions(NamedTuple):
+    """Issue slots with all active lanes, as shares of the time, by what the instructions are for."""
+
+    useful: Array
+    avoidable: dict[str, Array]
+    spared: Array
+    """All that is avoidable."""
+    rest: Array
+    """What is left of them: those below are parts of it."""
+    needed: Array
+    repeated: Array
+    """Loads of values that L1 has, with their addresses."""
+    products: Array
+    """Of matrices, on other pipes than the tensor cores."""
+    barriers: Array
+    beyond: Array
+    """Addresses and loops beyond those of tuned kernels."""
+
+
+class _Latency(NamedTuple):
+    """Waits for arithmetic, as shares of the time, by what would hide them."""
+
+    few_warps: Array
+    ended: Array
+    few_blocks: Array
+    dependent: Array
+
+
 @np.errstate(all="ignore")
 def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
     """Return the shares of the time that causes of issued instructions, and of waits for arithmetic, take.
 
     ``on_chip`` is the share of the waits for shared memory that is busy with what warps need.
     """
-    c, stall, of = budget.c, budget.stall, budget.of_class
+    c, stall, lanes, of = budget.c, budget.stall, _off_lanes(budget), _instructions(budget)
+    # Each instruction waits for its pipe, and for its fixed latency: those that are spared wait no more.
+    full_lanes = 1 - lanes.off - lanes.absent
+    waits = (stall["wait"] + stall["branch_resolving"]) * full_lanes
+    throttled = (stall["math_pipe_throttle"] + stall["dispatch_stall"]) * full_lanes
+    of_pipe = {name: share_of(part, of.spared + of.needed + of.products) for name, part in of.avoidable.items()}
+    taken = {
+        name: part + waits * share_of(part, of.useful) + throttled * of_pipe[name]
+        for name, part in of.avoidable.items()
+    }
+    # The special cases of divisions and functions are predicated.
+    predicated = (budget.lanes - budget.on) * budget.issued
+    for name in ("integer_division", "expensive_functions"):
+        taken[name] = taken[name] + predicated * share_of(of.avoidable[name], of.useful)
+    of_cases = share_of(of.avoidable["integer_division"] + of.avoidable["expensive_functions"], of.useful)
+    hidden = _latency(budget, waits * share_of(of.useful - of.spared - of.repeated - of.beyond, of.useful))
+    # A fuller warp does in one instruction what these did in several, with one wait.
     fixed = stall["wait"] + stall["math_pipe_throttle"] + stall["dispatch_stall"] + stall["branch_resolving"]
-    absent = budget.absent
+    full = budget.issued + fixed + on_chip
+    off = lanes.off * full
+    alike = np.clip(1 - lanes.serial - lanes.retried - lanes.first - lanes.meeting, 0, 1)
+    of_products = share_of(of.products, of.products + of.needed)
+    return {
+        **taken,
+        **{f"occupancy_{name}": few * hidden.few_warps for name, few in occupancy_limit(c).items()},
+        "partly_filled_warps": lanes.absent * full,
+        "shared_memory_limit": -(lanes.off + lanes.absent) * on_chip,
+        "thread_divergence": off * alike,
+        "contended_shared_atomics": off * lanes.retried,
+        "serial_section": off * lanes.serial,
+        "predicated_off_threads": predicated * (1 - of_cases) + off * lanes.first,
+        "tensor_cores_unused": of.products + throttled * of_products,
+        "redundant_loads": of.repeated * (1 + share_of(waits, of.useful)),
+        "overhead_instructions": taken["overhead_instructions"] + of.beyond * (1 + share_of(waits, of.useful)),
+        "warp_imbalance": hidden.ended,
+        "sm_imbalance": hidden.few_blocks,
+        "dependent_instructions": hidden.dependent,
+        "instruction_cache": stall["no_instruction"],
+        "barriers": of.barriers + taken["barriers"] + off * lanes.meeting,
+        "arithmetic_limit": of.rest
+        - of.repeated
+        - of.products
+        - of.barriers
+        - of.beyond
+        + throttled * np.clip(1 - sum(of_pipe.values()) - of_products, 0, 1),
+    }
+
+
+@np.errstate(all="ignore")
+def _off_lanes(budget: TimeBudget) -> _OffLanes:
+    c, absent, stall = budget.c, budget.absent, budget.stall
     off = np.clip(1 - budget.lanes - absent, 0, 1)
     # Lanes that are off while the rest of the block waits for one thread are of its serial section.
     serial = np.where(
@@ -43,8 +137,12 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
     meeting = share_of(c["inst_meeting_warp"] * 31 / 32 / c["inst_executed_warp"], off)
     # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
     retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)
-    # A fuller warp does in one instruction what these did in several, with one wait.
-    full = budget.issued + fixed + on_chip
+    return _OffLanes(off, absent, serial, retried, first, meeting)
+
+
+@np.errstate(all="ignore")
+def _instructions(budget: TimeBudget) -> _Instructions:
+    c, of = budget.c, budget.of_class
     useful = budget.issued * budget.on
     avoidable = {name: useful * part for name, part in avoidable_instructions(c).items()}
     spared = np.fmin(np.asarray(sum(avoidable.values())), useful)
@@ -59,52 +157,20 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
     matrices = multiplies_matrices(c)
     products, addresses = np.where(matrices, addresses, 0.0), np.where(matrices, 0.0, addresses)
     # Of the instructions of no class, those of kernels that wait at barriers are mostly the barriers.
-    barriers = np.fmin(addresses, useful * of["misc"] * (stall["barrier"] > 0))
-    addresses = addresses - barriers
-    # Each instruction waits for its pipe, and for its fixed latency: those that are spared wait no more.
-    full_lanes = 1 - off - absent
-    waits = (stall["wait"] + stall["branch_resolving"]) * full_lanes
-    throttled = (stall["math_pipe_throttle"] + stall["dispatch_stall"]) * full_lanes
-    of_pipe = {name: share_of(part, spared + needed + products) for name, part in avoidable.items()}
-    taken = {
-        name: part + waits * share_of(part, useful) + throttled * of_pipe[name] for name, part in avoidable.items()
-    }
-    # The special cases of divisions and functions are predicated.
-    off_lanes = (budget.lanes - budget.on) * budget.issued
-    for name in ("integer_division", "expensive_functions"):
-        taken[name] = taken[name] + off_lanes * share_of(avoidable[name], useful)
-    of_cases = share_of(avoidable["integer_division"] + avoidable["expensive_functions"], useful)
-    beyond = np.where(budget.has_classes, 1.0, POSSIBLE) * addresses
-    # By Little's law, more warps make up for some of the idle issue slots, independent instructions for the rest.
-    dependent = waits * share_of(useful - spared - repeated - beyond, useful)
-    warps = np.log(1 / np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1))
-    ended, _, shorter = (np.log(1 / (1 - part)) for part in empty_slots(c))
+    barriers = np.fmin(addresses, useful * of["misc"] * (budget.stall["barrier"] > 0))
+    beyond = np.where(budget.has_classes, 1.0, POSSIBLE) * (addresses - barriers)
+    return _Instructions(useful, avoidable, spared, rest, needed, repeated, products, barriers, beyond)
+
+
+@np.errstate(all="ignore")
+def _latency(budget: TimeBudget, wait: Array) -> _Latency:
+    """By Little's law, more warps make up for some of the idle issue slots, independent instructions for the rest."""
+    occupancy = np.clip(np.nan_to_num(budget.c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1)
+    warps = np.log(1 / occupancy)
+    ended, _, shorter = (np.log(1 / (1 - part)) for part in empty_slots(budget.c))
     lacking = np.fmax(warps + ended + shorter, np.log(1 / np.clip(budget.issued, 1e-3, 0.999)))
-    few_warps, ended, few_blocks = (dependent * share_of(part, lacking) for part in (warps, ended, shorter))
-    return {
-        **taken,
-        **{f"occupancy_{name}": few * few_warps for name, few in occupancy_limit(c).items()},
-        "partly_filled_warps": absent * full,
-        "shared_memory_limit": -(off + absent) * on_chip,
-        "thread_divergence": off * full * np.clip(1 - serial - retried - first - meeting, 0, 1),
-        "contended_shared_atomics": off * full * retried,
-        "serial_section": off * full * serial,
-        "predicated_off_threads": off_lanes * (1 - of_cases) + off * full * first,
-        "tensor_cores_unused": products + throttled * share_of(products, products + needed),
-        "redundant_loads": repeated * (1 + share_of(waits, useful)),
-        "overhead_instructions": taken["overhead_instructions"] + beyond * (1 + share_of(waits, useful)),
-        "warp_imbalance": ended,
-        "sm_imbalance": few_blocks,
-        "dependent_instructions": dependent - few_warps - ended - few_blocks,
-        "instruction_cache": stall["no_instruction"],
-        "barriers": barriers + taken["barriers"] + off * full * meeting,
-        "arithmetic_limit": rest
-        - repeated
-        - products
-        - barriers
-        - beyond
-        + throttled * np.clip(1 - sum(of_pipe.values()) - share_of(products, products + needed), 0, 1),
-    }
+    few_warps, ended, few_blocks = (wait * share_of(part, lacking) for part in (warps, ended, shorter))
+    return _Latency(few_warps, ended, few_blocks, wait - few_warps - ended - few_blocks)
 
 
 @np.errstate(all="ignore")
