@@ -78,8 +78,13 @@ class _Seen:
 
     @property
     def turns(self) -> bool:
-        """Whether the cells repeat in one order."""
-        if not 1 < len(self.cells) <= MAX_GPUS or self.rows < 2 * len(self.cells):
+        """Whether the cells repeat in one order; beside the total of turbostat, a dash, they need not repeat."""
+        has_total = "-" in self.cells
+        if not 1 < len(self.cells) <= (MAX_NAMES if has_total else MAX_GPUS):
+            return False
+        if has_total and self.rows == len(self.cells):
+            return True
+        if self.rows < 2 * len(self.cells):
             return False
         usual: Counter[str] = Counter()
         for (cell, _), times in self.pairs.items():
@@ -92,7 +97,6 @@ class _Seen:
 def _role(word: str, seen: _Seen) -> str | None:
     """Return the role of a key column, GPU or NAME; None if the column is not a key."""
     keys = {cell for cell in seen.cells if cell}
-    # turbostat prints a dash for the total.
     if all(gpu_number(cell) is not None for cell in keys - {"-"}):
         if word in _INDICES:
             return GPU if 0 < len(keys) <= MAX_GPUS else None

@@ -46,6 +46,14 @@ def test_what_takes_no_turns_is_a_reading(cells):
     assert found == {("gpu", None): len(cells), ("power_w", None): len(cells)}
 
 
+def test_beside_a_total_each_row_is_of_its_processor():
+    once = sensors("cpu,power_w", ["-,9.5", "0,1.5", "8,2.5"])
+    assert once == {("- power_w", None): 1, ("0 power_w", None): 1, ("8 power_w", None): 1}
+    many = sensors("cpu,power_w", ["-,9.5", *(f"{n},1.5" for n in range(100))] * 2)
+    assert len(many) == 101
+    assert set(many.values()) == {2}
+
+
 def test_numbers_and_names_of_sensors():
     assert sensors("id,power_w", ["7,1.5", "9,2.5"] * 3) == {("7 power_w", None): 3, ("9 power_w", None): 3}
     assert sensors("id,power_w", ["0,1.5", "1,2.5", "2,3.5"]) == {("power_w", None): 3}
