@@ -142,6 +142,10 @@ def test_every_known_text_is_tried():
     assert {foreign_text(text.splitlines()) for text in TEXTS.values()} == set(foreign_texts())
 
 
+def test_a_report_of_vtune_is_known_with_commas_and_quotes():
+    assert foreign_text(['"Computing Task","Total Time"', '"gemm",0.532']) == foreign_text([TEXTS["VTune"]])
+
+
 @pytest.mark.parametrize("name", READABLE)
 def test_the_command_for_a_known_text_makes_a_log_of_it(name, tmp_path):
     text, quantity, values = READABLE[name]

@@ -182,6 +182,8 @@ REJECTS_COMMAND = 'profsvc sql "select line, reason, text from v1_rejects where 
 
 def describe_upload(verdict: "ImportResult", checked: bool) -> str:
     """Describe the outcome of an upload in one sentence."""
+    from profsvc.formats.timeseries.labels import AS_PRINTED
+
     counts = {"launch": verdict.launches, "sample": verdict.samples, "phase": verdict.phases}
     held = ", ".join(counted(count, what) for what, count in counts.items() if count)
     if not held and "references" in verdict.facts:
@@ -211,7 +213,11 @@ def describe_upload(verdict: "ImportResult", checked: bool) -> str:
         text += f"\n  why lines were rejected: {REJECTS_COMMAND.format(verdict.upload_id)}"
     more = len(verdict.warnings) - MAX_WARNINGS
     shown = [*verdict.warnings[:MAX_WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
-    return "".join([text, *(f"\n  warning: {warning}" for warning in shown)])
+    text = "".join([text, *(f"\n  warning: {warning}" for warning in shown)])
+    if any(AS_PRINTED in warning for warning in verdict.warnings):
+        again = "" if checked else f", after: profsvc delete {verdict.run_id} --upload {verdict.upload_id}"
+        text += f"\n  to give a column its unit: --column 'NAME=power:W'{again}"
+    return text
 
 
 def print_rows(

@@ -93,7 +93,8 @@ class _LineScanner:
         return Record(SKIP, number, 1, line, [])
 
     def _titled(self, line: str) -> bool:
-        if line.lstrip(" ")[:1] in _ROW_BEGINS:
+        line = line.lstrip(" ")  # titles of indented tables, as texts quote them
+        if line[:1] in _ROW_BEGINS:
             return False
         name, match = report_named_by(line), _TITLE.match(line)
         if name or match:

@@ -8,6 +8,7 @@ import pandas as pd
 from profsvc import store
 from profsvc.analysis.power.analyze import VERSION, Options
 from profsvc.errors import NotFoundError, UsageError
+from profsvc.formats.timeseries.labels import UNKNOWN
 from profsvc.formulas.numerics.flags import flag_names
 from profsvc.pipeline.power import power_of_run
 from profsvc.store.schema.results.power import FRAMES
@@ -41,6 +42,11 @@ def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> di
     if not sensors:
         heat = store.select(engine, VIEWS["power_models"], run_id=run_id, model="heat_map")
         hint = f"; for its thermocouples: profsvc power {run_id} --heat-map FILE.svg" if heat else ""
+        if unknown := store.select(engine, "v1_sensors", run_id=run_id, quantity=UNKNOWN):
+            hint += (
+                f"; its column {unknown[0]['name']!r} has no unit: if it is a power, profsvc delete {run_id} --upload "
+                f"{unknown[0]['upload_id']}, and upload the file with --column '{unknown[0]['name']}=power:W'"
+            )
         raise NotFoundError(
             f"run {info['name']!r} has no log of power; upload one (nvidia-smi, DCGM, a power meter; see profsvc "
             "formats): "

@@ -53,6 +53,19 @@ def test_only_the_first_warnings_are_told(cli, tmp_path):
     assert result.err.endswith("warning: and 3 more channels: profsvc show\n")
 
 
+def test_a_column_without_a_unit_is_told_how_to_give_it(cli, tmp_path):
+    log = tmp_path / "meter.csv"
+    log.write_text("Date,Total Power\n2025-02-14 14:30:00,7.45\n2025-02-14 14:30:01,8.45\n", encoding="utf-8")
+    told = "\n  to give a column its unit: --column 'NAME=power:W'"
+    assert cli("upload", log, "--check").err.endswith(f"{told}\n")
+    assert cli("upload", log, "--run", "m").err.endswith(f"{told}, after: profsvc delete 1 --upload 1\n")
+    told = cli("power", "m").err
+    assert "profsvc delete 1 --upload 1, and upload the file with --column 'Total Power=power:W'" in told
+    cli("delete", "1", "--upload", "1", "--yes")
+    assert "to give" not in cli("upload", log, "--run", "m", "--column", "Total Power=power:W").err
+    assert "2 readings of Total Power" in cli("power", "m").out
+
+
 @pytest.mark.parametrize(
     ("again", "words"),
     [
