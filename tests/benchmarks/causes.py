@@ -2,8 +2,8 @@
 
 Run it with ``python -m tests.benchmarks.causes [SET] [PART...]``. SET is ``first`` (``fixtures/flaws``, on which the
 attribution was designed), ``second`` (``fixtures/flaws_second``), ``with_counts`` (the second set profiled again, with
-the metrics that the first has beyond ``--set full``), ``third`` to ``seventeenth`` (``fixtures/flaws_third`` to
-``flaws_seventeenth``) or a folder with the same files; PART keeps the cases whose column ``set`` says so. Printed are,
+the metrics that the first has beyond ``--set full``), ``third`` to ``eighteenth`` (``fixtures/flaws_third`` to
+``flaws_eighteenth``) or a folder with the same files; PART keeps the cases whose column ``set`` says so. Printed are,
 for each launch with a flaw, the causes with the largest shares of its time, and how often the first is the flaw, or one
 of the first two; beside them the rules of Nsight Compute in the order of their estimates, which count where
 ``causes.toml`` says that they speak of the flaw. Kernels without a flaw should be at a limit. The last lines compare
@@ -29,14 +29,14 @@ from tests.command_line import parser_of
 from tests.inputs.uploads import ingest_all
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+# The sets after the first two, in the order in which they were captured.
+LATER = (
+    "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth", "thirteenth",
+    "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth",
+)  # fmt: skip
 SECOND = FIXTURES / "flaws_second"
 FOLDERS = {"first": FIXTURES / "flaws", "second": SECOND, "with_counts": SECOND / "with_counts"}
-FOLDERS |= {"third": FIXTURES / "flaws_third", "fourth": FIXTURES / "flaws_fourth"}
-FOLDERS |= {"fifth": FIXTURES / "flaws_fifth", "sixth": FIXTURES / "flaws_sixth", "seventh": FIXTURES / "flaws_seventh"}
-FOLDERS |= {"eighth": FIXTURES / "flaws_eighth", "ninth": FIXTURES / "flaws_ninth"}
-FOLDERS |= {"tenth": FIXTURES / "flaws_tenth", "eleventh": FIXTURES / "flaws_eleventh"}
-FOLDERS |= {"twelfth": FIXTURES / "flaws_twelfth", "thirteenth": FIXTURES / "flaws_thirteenth"}
-FOLDERS |= {name: FIXTURES / f"flaws_{name}" for name in ("fourteenth", "fifteenth", "sixteenth", "seventeenth")}
+FOLDERS |= {name: FIXTURES / f"flaws_{name}" for name in LATER}
 # Labels of the set that the causes have another name for.
 CAUSE_OF_LABEL = {"address_arithmetic": "overhead_instructions"}
 NO_FLAW = ("none", "no_effect")

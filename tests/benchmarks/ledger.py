@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from tests.benchmarks.causes import EXCLUDED, FOLDERS, NO_FLAW, cases, stored, vendor_speedup
-from tests.benchmarks.model_times import LATER
+from tests.benchmarks.causes import EXCLUDED, FOLDERS, LATER, NO_FLAW, cases, stored, vendor_speedup
 from tests.command_line import parser_of
 
-SETS = ("first", *LATER)
+SETS = ("first", "second", *LATER)
 PREDICTIONS = {
     "potential": "potential",
     "as_published": "as published",
