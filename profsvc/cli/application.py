@@ -20,7 +20,7 @@ from profsvc.cli.console.common import print_message
 from profsvc.cli.console.declaration import Group, Quiet, Store, Verbose, parameters_of
 from profsvc.cli.console.exit_codes import INTERRUPTED
 from profsvc.cli.console.verbosity import set_verbosity
-from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, ServiceError, UsageError, disk_error
+from profsvc.errors import DISK_ERROR_CODES, NotFoundError, ProfsvcError, ServiceError, UsageError, disk_error
 
 MAX_NAME_CHARS = 200
 MODELS = (
@@ -85,6 +85,15 @@ PANELS = {  # the commands of each panel of the help, and the module of each
     },
     "Help": {"help": "documentation", "formats": "results.show", "settings": "settings_command"},
 }  # fmt: skip
+# What people try first, and the command for it.
+TRIED = {
+    "import": "upload FILE", "add": "upload FILE", "load": "upload FILE", "store": "upload FILE",
+    "ls": "runs", "list": "runs", "run": "show RUN", "view": "show RUN", "info": "show RUN", "analyse": "analyze",
+    "kernels": "show RUN --all", "launches": "show RUN --all",
+    "diff": "compare BEFORE AFTER", "query": "sql QUERY", "nightly": "report nightly", "why": "explain NAME",
+    "rm": "delete RUN", "remove": "delete RUN", "server": "serve", "web": "serve", "ui": "serve",
+    "status": "doctor", "docs": "help", "doc": "help", "man": "help", "version": "--version",
+}  # fmt: skip
 MODULES = {name: module for commands in PANELS.values() for name, module in commands.items()}
 
 
@@ -135,6 +144,21 @@ def _commands_of(module: str) -> dict[str, Any]:
     return dict(part.commands)
 
 
+def _unknown_command(word: str) -> str:
+    """Return what to say of a word that is no command.
+
+    >>> _unknown_command("ls")
+    "no command named 'ls'; did you mean 'profsvc runs'?"
+    >>> _unknown_command("campare")
+    "no command named 'campare'; did you mean 'compare'?"
+    """
+    if word in TRIED:
+        return f"no command named {word!r}; did you mean 'profsvc {TRIED[word]}'?"
+    if Path(word).suffix or "/" in word:
+        return f"no command named {word!r}; to upload a file: profsvc upload FILE"
+    return str(NotFoundError.near("command", word, MODULES))
+
+
 class Commands(Group):
     """The commands of profsvc, each imported when it is first asked for."""
 
@@ -154,6 +178,13 @@ class Commands(Group):
     def get_command(self, ctx: Context, cmd_name: str) -> Any:
         """Return a command, None where there is none of this name."""
         return _commands_of(MODULES[cmd_name])[cmd_name] if cmd_name in MODULES else None
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that the first word calls; refuse another word with what may be meant."""
+        word = args[0]
+        if word not in MODULES and not word.startswith("-") and not ctx.resilient_parsing:
+            raise click.UsageError(_unknown_command(word), ctx)
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **given: Any) -> Context:
         """Read the arguments; ``--help`` and ``--version`` print here."""

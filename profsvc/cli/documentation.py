@@ -9,7 +9,7 @@ from click import Context, echo
 
 from profsvc.cli.console.common import OutputOption, print_message, print_rows
 from profsvc.cli.console.declaration import Argument, Group, Option
-from profsvc.errors import UsageError
+from profsvc.errors import NotFoundError, UsageError
 
 
 def show_help(
@@ -20,7 +20,7 @@ def show_help(
 ) -> None:
     """List the pages of the documentation, or show one.
 
-    A page is shown in a pager on a terminal, and printed as Markdown otherwise.
+    A page is shown in a pager on a terminal, and printed as Markdown otherwise. Of a command, its help is shown.
 
     Examples:
 
@@ -30,14 +30,12 @@ def show_help(
 
       profsvc help --man man1
     """
-    from profsvc import docs
-
     if man is not None:
         if topic:
             raise UsageError(f"--man writes the pages of all commands; leave {topic!r} out")
         print_message(f"{_write_man_pages(context, man)} manual pages written to {man}")
     elif topic:
-        text = docs.topic(topic).text
+        text = _page_or_command(context, topic)
         if sys.stdout.isatty():
             import click
 
@@ -45,8 +43,25 @@ def show_help(
         else:
             echo(text, nl=False)
     else:
+        from profsvc import docs
+
         rows = [{"topic": one.name, "title": one.title} for one in docs.topics().values()]
         print_rows(["topic", "title"], rows, output or "table")
+
+
+def _page_or_command(context: Context, topic: str) -> str:
+    """Return a page of the documentation, or the help of the command with that name."""
+    from profsvc import docs
+
+    root = context.find_root()
+    application: Any = root.command
+    command = application.get_command(root, topic)
+    try:
+        return docs.topic(topic).text
+    except NotFoundError:
+        if command is None:
+            raise
+        return f"{command.get_help(type(root)(command, info_name=topic, parent=root))}\n"
 
 
 def _write_man_pages(context: Context, folder: Path) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from profsvc.cli.application import app
+from profsvc.cli.application import MODULES, TRIED, app
 from profsvc.errors import ServiceError
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +81,32 @@ def test_help_lists_every_command(cli):
     assert cli("db", "--help").out.rstrip().endswith("profsvc db current")
 
 
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("import", "did you mean 'profsvc upload FILE'?"),
+        ("list", "did you mean 'profsvc runs'?"),
+        ("uplaod", "did you mean 'upload'"),
+        ("raw.csv", "to upload a file: profsvc upload FILE"),
+    ],
+)
+def test_a_word_that_is_no_command_is_answered_with_the_one_that_is_meant(cli, word, told):
+    refused = cli(word)
+    assert (refused.code, refused.out) == (2, "")
+    assert f"no command named {word!r}; {told}" in refused.err
+
+
+def test_what_is_tried_first_is_no_command_and_stands_for_one():
+    assert not {*TRIED} & {*MODULES}
+    meant = {told.split()[0] for told in TRIED.values()} - {"--version"}
+    assert meant <= {*MODULES}
+
+
+def test_help_of_a_command_is_what_it_says_itself(cli):
+    assert cli("help", "upload").out == cli("upload", "--help").out
+    assert cli("help", "settings").out.startswith("# Settings")  # a page comes first
+
+
 def test_the_process_says_the_same(tmp_path):
     store, fixtures = str(tmp_path / "store.sqlite"), ROOT / "fixtures" / "ncu_raw"
     good, bad = fixtures / "plain.csv", fixtures / "bad_contradicting_numbers.csv"
@@ -126,7 +152,7 @@ def test_a_reader_that_leaves_early_is_no_error(demo):
 def test_help_loads_neither_pandas_nor_sqlalchemy(arguments):
     code = f"""
 import sys
-from profsvc.cli.application import app
+from profsvc.cli.application import MODULES, TRIED, app
 try:
     app({arguments!r})
 except SystemExit as end:
