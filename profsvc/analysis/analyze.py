@@ -99,15 +99,17 @@ def analyze_launches(
     measured: pd.DataFrame,
     domain: Mapping[str, Any],
     rest: OtherLaunches = NO_OTHER_LAUNCHES,
+    known: Mapping[str, pd.DataFrame] | None = None,
 ) -> Iterator[dict[str, pd.DataFrame]]:
     """Yield the result tables of one run, those of some launches at a time: counters, criteria, potential, models.
 
     ``launches`` are those of the run that have metrics, once each, ``rest`` what else it has; ``counters`` are parts of
     them; ``measured`` holds characterizations (device, quantity, x, y); ``domain`` is criteria.toml. A row without
-    launch_id is the run's own, and comes last.
+    launch_id is the run's own, and comes last. ``known`` has the ``potential`` and ``criteria`` of the launches that
+    are not in ``counters``, as they were computed before.
     """
-    bounds: list[pd.DataFrame] = []
-    values: list[pd.DataFrame] = []
+    bounds = [known["potential"]] if known and len(known["potential"]) else []
+    values = [known["criteria"]] if known and len(known["potential"]) else []
     device_of = launches.set_index("launch_id")[["device", "compute_capability"]]
     for table, sources, tool, others in counters:
         yield {"counters": pd.concat([_counter_rows(*part) for part in ((table, sources), *others)], ignore_index=True)}

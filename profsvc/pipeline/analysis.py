@@ -1,5 +1,6 @@
 """The results of a run: counters, criteria, potential and models of its launches, its power, its memory traces."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
@@ -39,17 +40,24 @@ def analyze_again(engine: "Engine", files: store.BlobStore, run_id: int) -> int:
 
 @store.keep_connections
 def analyze(
-    engine: "Engine", run_id: int, progress: Progress | None = None, *, asked: bool = False, power_later: bool = False
+    engine: "Engine",
+    run_id: int,
+    progress: Progress | None = None,
+    *,
+    asked: bool = False,
+    power_later: bool = False,
+    keep: bool = False,
 ) -> int:
     """Recompute the counters, criteria, potential and power of a run; return how many launches it has.
 
     Launches without metrics get no rows of results, and none of them is read: they count by sums over their file.
     Where another file comes to the run meanwhile, it is all computed again: of two analyses no older one is the last.
-    With ``power_later`` the power of a run that logged it is left out, and stays marked as unfinished.
+    With ``power_later`` the power of a run that logged it is left out, and stays marked as unfinished. With ``keep``
+    the results of launches stay that no file which came since the last analysis tells of.
     """
     if asked:
         store.mark_duplicates_of_run(engine, run_id)
-    while (total := _analyze_launches(engine, run_id, asked=asked)) is None:
+    while (total := _analyze_launches(engine, run_id, asked=asked, keep=keep)) is None:
         continue
     if not (power_later and store.runs_by_board(engine, [run_id])):
         analyze_power(engine, run_id, asked=asked)
@@ -58,30 +66,54 @@ def analyze(
     return total
 
 
-def _analyze_launches(engine: "Engine", run_id: int, *, asked: bool) -> int | None:
+def _analyze_launches(engine: "Engine", run_id: int, *, asked: bool, keep: bool) -> int | None:
     """Recompute what is known of the launches of a run; None where it has other files by now."""
     changes = store.change_count(engine, run_id)
     uploads = store.select(engine, "v1_uploads", run_id=run_id)
     tools = {upload["upload_id"]: str(upload["format"]).split("-")[0] for upload in uploads if upload["launches"]}
-    found, lent = _launches_with_metrics(engine, run_id, tools)
+    attributes, measured = store.device_attributes(engine, run_id), store.characterizations(engine)
+    found, lent = _launches_with_metrics(engine, tools, attributes)
     best, others = analysis.best_file_per_launch(found, store.files_by_metrics(engine, run_id))
-    counters = analysis.joined_blocks(_counters(engine, best, others, lent, tools), MIN_LAUNCHES_PER_BLOCK)
+    basis = _basis(engine, run_id, attributes, measured)
+    known = store.kept_results(engine, run_id, analysis.VERSION, basis) if keep else None
+    scope, fresh, again = _to_compute(best, others, known, basis)
+    counters = analysis.joined_blocks(_counters(engine, fresh, again, lent, tools), MIN_LAUNCHES_PER_BLOCK)
     launches = _as_counted(engine, run_id, best)
     rest = _other_launches(engine, run_id, uploads, launches)
     of_kernels: Iterator[dict[str, pd.DataFrame]] = iter(())
     if means := means_of_run(engine, run_id):
         of_kernels = results_of_kernels(engine, run_id, means, rest, whole=launches.empty)
         rest = rest._replace(launches=0)
-    results = analysis.analyze_launches(launches, counters, store.characterizations(engine), specs.criteria(), rest)
+    kept = known._asdict() if known and scope.launches is not None else None
+    results = analysis.analyze_launches(launches, counters, measured, specs.criteria(), rest, kept)
     results = chain(results, of_kernels)
     figures: list[pd.DataFrame] = []
     parts = chain(_noting_devices(results, launches, figures), memory_traces.rows_of_run(engine, run_id))
     parts = chain(parts, _describing_devices(engine, figures))
     if not store.save_wall_time(engine, run_id, wall_time_of_run(engine, run_id, asked=asked), changes):
         return None
-    if not store.save_results(engine, run_id, parts, analysis.VERSION, changes):
+    if not store.save_results(engine, run_id, parts, analysis.VERSION, changes, scope):
         return None
     return sum(int(upload["launches"]) for upload in uploads)
+
+
+def _basis(engine: "Engine", run_id: int, attributes: pd.DataFrame, measured: pd.DataFrame) -> str:
+    """Return a digest of all that the results of every launch depend on beside its own files and the program."""
+    device = store.device_of_run(engine, run_id)
+    told = (analysis.VERSION, device, attributes.to_csv(index=False), measured.to_csv(index=False))
+    return hashlib.sha256(repr(told).encode()).hexdigest()
+
+
+def _to_compute(
+    best: pd.DataFrame, others: pd.DataFrame, known: store.KeptResults | None, basis: str
+) -> tuple[store.Scope, pd.DataFrame, pd.DataFrame]:
+    """Return which launches have to be computed, as rows of ``best`` and ``others``: all, or those with no results."""
+    kept = known.potential["launch_id"] if known else pd.Series([], dtype="int64")
+    if kept.empty or not kept.isin(best["first_id"]).all():
+        return store.Scope(basis), best, others
+    fresh, again = (rows[~rows["first_id"].isin(kept)] for rows in (best, others))
+    numbers = {*fresh["launch_id"], *fresh["first_id"], *again["launch_id"]}
+    return store.Scope(basis, sorted(map(int, numbers))), fresh, again
 
 
 def _counters(
@@ -168,10 +200,9 @@ def _as_counted(engine: "Engine", run_id: int, best: pd.DataFrame) -> pd.DataFra
 
 
 def _launches_with_metrics(
-    engine: "Engine", run_id: int, tools: Mapping[int, str]
+    engine: "Engine", tools: Mapping[int, str], attributes: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the launches of a run that have metrics, their own or lent by a session page, and those that are lent."""
-    attributes = store.device_attributes(engine, run_id)
     launches = store.measured_launches(engine, [u for u, tool in tools.items() if specs.feeds_criteria(tool)])
     own = launches["launch_id"]
     if len(attributes):
@@ -187,16 +218,17 @@ def _other_launches(
 ) -> analysis.OtherLaunches:
     """Return what a run has beside ``launches``, those with metrics; what several files tell of counts once."""
     number, time_ns, advice = 0, 0.0, ""
+    measured = {upload: list(some) for upload, some in launches.groupby("upload_id")["launch_id"]}
+    devices = launches["device"].dropna()
+    device = str(devices.iloc[0]) if len(devices) else None
     for upload in uploads:
         if upload["same_as"] is not None or not upload["launches"]:
             continue
-        known = launches.loc[launches["upload_id"] == upload["upload_id"], "launch_id"].tolist()
+        known = measured.get(upload["upload_id"], [])
         if lacking := upload["launches"] - len(known):
             whole = upload["gpu_time_ns"] or 0.0
             time_ns += store.time_without_metrics(engine, upload["upload_id"], known) if known else whole
             number += lacking
-            devices = launches["device"].dropna()
-            device = str(devices.iloc[0]) if len(devices) else None
             advice = specs.how_to_measure(str(upload["format"]).split("-")[0], device)
     line = store.timeline(engine, run_id)
     graphs = store.graphs_without_kernels(engine, run_id) if line else 0

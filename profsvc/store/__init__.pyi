@@ -288,7 +288,12 @@ from .results.reports import (
     save_report as save_report,
 )
 from .results.wall_time import save_wall_time as save_wall_time
-from .results.writer import describe_device as describe_device, save_results as save_results
+from .results.kept_results import (
+    KeptResults as KeptResults,
+    device_of_run as device_of_run,
+    kept_results as kept_results,
+)
+from .results.writer import Scope as Scope, describe_device as describe_device, save_results as save_results
 from .sandbox.rules import Rows as Rows, parameter_names as parameter_names
 from .sandbox.user_query import Answer as Answer, export as export, query as query
 from .schema.catalog import VIEWS as VIEWS, column_kinds as column_kinds, quote_literal as quote_literal

@@ -110,7 +110,7 @@ def _analyze_if_unfinished(engine: "Engine", run_id: int, opened: OpenUpload, *,
     """Compute what is not finished of a run, whatever cut it short; tell whether there was anything."""
     _simulate_traces(engine, run_id, opened)
     if wanted := run_id in store.unfinished(engine, run_id):
-        pipeline.analysis.analyze(engine, run_id, power_later=power_later)
+        pipeline.analysis.analyze(engine, run_id, power_later=power_later, keep=True)
     return wanted
 
 

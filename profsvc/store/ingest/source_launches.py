@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from profsvc.errors import first_of
 from profsvc.kernel_names import short_kernel_name, without_casts
 from profsvc.store.connection.sql import Connection, bindparam, text
+from profsvc.store.ingest.outdated_results import forget_results
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.contents.source import KIND_BITS
 
@@ -44,6 +45,10 @@ _LAUNCHES = text("""
     WHERE l.launch_id > :first AND l.launch_id < :end AND s.kernel_id IN :kernels ORDER BY l.launch_id
 """).bindparams(bindparam("kernels", expanding=True))
 _FIRST_ID = text("SELECT first_id FROM twins WHERE launch_id = :launch_id")
+_JOINED = text(f"""
+    SELECT k.source_id, k.launch_id, k.repeats FROM uploads u JOIN source_kernels k ON k.source_id {_OF_UPLOAD}
+    WHERE u.run_id = :run_id
+""")
 _SAVE = text(
     "UPDATE source_kernels SET launch_id = :launch_id, reason = :reason, repeats = :repeats"
     " WHERE source_id = :source_id"
@@ -136,7 +141,12 @@ def join_source_pages(connection: Connection, run_id: int) -> None:
         }
         for source in every
     ]
+    before = {row.source_id: (row.launch_id, row.repeats) for row in connection.execute(_JOINED, {"run_id": run_id})}
     connection.execute(_SAVE, rows)
+    for source in every:
+        had, has = before[source.source_id], (launches.get(source.source_id), repeats[source.source_id])
+        for launch_id in {had[0], has[0]} - {None} if had != has else ():
+            forget_results(connection, run_id, "= :launch_id", launch_id=launch_id)
 
 
 def _own_launch(connection: Connection, source: _Source) -> int:

@@ -13,6 +13,7 @@ from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.tables import metadata
 
 LAUNCHES_PART, POWER_PART = "launches", "power"
+BASIS_PART = "basis"  # nothing to compute: what the results of launches were computed with
 # Every run has a part for its launches; where it has samples, one for power and heat. A run without files has none.
 _WANTED = f"""
     SELECT r.run_id, w.part FROM runs r JOIN (SELECT '{LAUNCHES_PART}' AS part UNION ALL SELECT '{POWER_PART}') w

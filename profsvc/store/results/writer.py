@@ -3,9 +3,9 @@
 import json
 import pickle
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pandas as pd
 from profsvc.errors import DomainError
 from profsvc.specs.advice.causes import causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
-from profsvc.store.connection.sql import Connection, Engine, text
+from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.transactions import is_in_transaction, lock_existing_row, writing
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.runs import count_change
@@ -22,7 +22,7 @@ from profsvc.store.ingest.staging import DirectSink, StagedResults, staging_resu
 from profsvc.store.ingest.writers.bulk_insert import factorize, values
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import EVENTS
-from profsvc.store.results.finished_parts import LAUNCHES_PART, counted_changes, mark_finished
+from profsvc.store.results.finished_parts import BASIS_PART, LAUNCHES_PART, counted_changes, mark_finished
 from profsvc.store.results.totals import write_totals
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
 from profsvc.store.schema.contents.source import KEYS as SOURCE_KEYS
@@ -72,19 +72,35 @@ MAX_MEMORY_BYTES = 1 << 20
 PAGED_RESULTS = ("counters", "criteria", "models", "causes")
 """Tables with many rows per launch; on SQLite they are staged if there are more than `MIN_STAGED_ROWS` in all."""
 MIN_STAGED_ROWS = 50_000
+LAUNCHES_PER_DELETE = 500
 Results = Mapping[str, pd.DataFrame]
 Columns = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 
 
-def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version: str, seen: int | None = None) -> bool:
+class Scope(NamedTuple):
+    """The launches that an analysis computed, all of the run or ``launches``, and the ``basis`` of their results."""
+
+    basis: str
+    launches: Sequence[int] | None = None
+
+
+def save_results(
+    engine: Engine,
+    run_id: int,
+    parts: Iterable[Results],
+    version: str,
+    seen: int | None = None,
+    scope: Scope | None = None,
+) -> bool:
     """Write the results of a run by one version of the analysis, which becomes the run's newest.
 
     ``parts`` are spooled to a temporary file until all have arrived, so that the store is not locked meanwhile. Rows
     of the same version are replaced; those of other versions stay and are in the ``_history`` views. Counters follow
     from the metrics, which never change, so only those of the newest version are kept. The tables and their columns are
     those of `RESULT_COLUMNS`; ``kernel`` or ``kernel_id`` may name the kernel of a row as well. ``launch_id`` is null
-    for rows about a kernel or about the whole run. An empty table needs no columns.
+    for rows about a kernel or about the whole run. An empty table needs no columns. With a ``scope`` of some launches
+    the rows of others stay; those about kernels and the whole run are replaced.
 
     Return whether they were written: False if the run has changed since its change count was ``seen``.
     """
@@ -107,7 +123,10 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
                 return False
             texts = Names(connection, "texts")
             number = texts[version,]
-            _clear_version(connection, run_id, number)
+            if scope is None or scope.launches is None:
+                _clear_version(connection, run_id, number)
+            else:
+                _clear_launches(connection, run_id, number, scope.launches)
             if staged:
                 staged.copy(connection)
             while others.tell() < end:
@@ -116,6 +135,8 @@ def save_results(engine: Engine, run_id: int, parts: Iterable[Results], version:
             connection.execute(query, {"number": number, "run_id": run_id})
             write_totals(connection, [run_id])
             mark_finished(connection, run_id, LAUNCHES_PART, number)
+            if scope is not None:
+                mark_finished(connection, run_id, BASIS_PART, texts[scope.basis,])
     return True
 
 
@@ -152,6 +173,19 @@ def _clear_version(connection: Connection, run_id: int, version: int) -> None:
         connection.execute(query, {"run_id": run_id, "version": version})
     for upload_id in sorted(uploads_of(connection, run_id)):
         _delete_range(connection, "counters", "launch_id", upload_id)
+
+
+def _clear_launches(connection: Connection, run_id: int, version: int, launches: Sequence[int]) -> None:
+    """Delete what a version of the analysis made of some launches and of the whole run, and their counters."""
+    for begin in range(0, max(len(launches), 1), LAUNCHES_PER_DELETE):
+        some = [*launches[begin : begin + LAUNCHES_PER_DELETE], WHOLE_RUN_ID]
+        for table, condition in (
+            *((table.name, "run_id = :run_id AND version_id = :version AND ") for table in RESULTS.values()),
+            ("counters", ""),
+        ):
+            query = text(f"DELETE FROM {table} WHERE {condition}launch_id IN :some")
+            values = {"some": some} | ({"run_id": run_id, "version": version} if condition else {})
+            connection.execute(query.bindparams(bindparam("some", expanding=True)), values)
 
 
 def _save_part(

@@ -45,16 +45,17 @@ _SIZES = {"grid": _same_size("a.grid", "b.grid"), "block": _same_size("s.block",
 _SOME = text(_AGREE.format("IN :some", **_SIZES)).bindparams(bindparam("some", expanding=True))
 _ALL = text(_AGREE.format("BETWEEN :first AND :last", **_SIZES))
 # Files with another start need no comparison.
-_ALIKE = text(f"""
-    SELECT o.upload_id FROM launches a
-    JOIN shapes s ON s.shape_id = a.shape_id
+_ALIKE = f"""
+    SELECT o.upload_id FROM launches x
+    JOIN shapes s ON s.shape_id = x.shape_id
     JOIN uploads o ON o.run_id = :run_id AND o.upload_id <> :upload_id AND o.launches > 0
-    JOIN launches b ON b.launch_id = o.upload_id * {IDS_PER_UPLOAD} + 1
-    JOIN shapes t ON t.shape_id = b.shape_id
+    JOIN launches y ON y.launch_id = o.upload_id * {IDS_PER_UPLOAD} + 1
+    JOIN shapes t ON t.shape_id = y.shape_id
     JOIN kernels k ON k.kernel_id = s.kernel_id JOIN kernels m ON m.kernel_id = t.kernel_id
-    WHERE a.launch_id = :first AND k.kernel_short = m.kernel_short
-      AND abs(a.duration_ns - b.duration_ns) <= 0.005 * b.duration_ns
-""")
+    WHERE x.launch_id = :first AND k.kernel_short = m.kernel_short
+      AND abs(x.duration_ns - y.duration_ns) <= 0.005 * {{}}.duration_ns
+"""
+_ALIKE_BY = {by_other: text(_ALIKE.format("x" if by_other else "y")) for by_other in (False, True)}
 _NUMBERED = text("""
     SELECT l.launch_id, p.process_id, l.source_id, l.duration_ns, k.kernel_short,
            coalesce(l.grid_x, -1), coalesce(l.grid_y, -1), coalesce(l.grid_z, -1),
@@ -100,10 +101,13 @@ class LaunchFile(NamedTuple):
         return f"{self.file_name} (upload {self.upload_id})"
 
 
-def files_with_same_start(connection: Connection, run_id: int, upload_id: int) -> set[int]:
-    """Return the files of a run with the same first launch as this one."""
+def files_with_same_start(connection: Connection, run_id: int, upload_id: int, *, by_other: bool = False) -> set[int]:
+    """Return the files of a run with the same first launch as this one; ``by_other``: those that have it so by theirs.
+
+    How much durations may differ is a share of that of the file which stands for the other.
+    """
     values = {"run_id": run_id, "upload_id": upload_id, "first": upload_id * IDS_PER_UPLOAD + 1}
-    return set(connection.execute(_ALIKE, values).scalars())
+    return set(connection.execute(_ALIKE_BY[by_other], values).scalars())
 
 
 def same_report(connection: Connection, few: LaunchFile, many: LaunchFile) -> bool:

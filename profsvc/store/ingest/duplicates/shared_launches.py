@@ -20,10 +20,10 @@ from profsvc.store.ingest.duplicates.report_pages import (
     same_report,
 )
 from profsvc.store.ingest.duplicates.same_execution import Kernels, same_execution
+from profsvc.store.ingest.outdated_results import OF_TWINS, forget_results
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.source_launches import join_source_pages
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, REPEATED_BITS
-from profsvc.store.schema.results.launch_results import RESULTS
 from profsvc.store.schema.tables import metadata
 
 # Data that one file per execution counts for, with the key of its rows; metrics are checked one by one.
@@ -115,7 +115,12 @@ class _DuplicateSearch:
         self.kernels = Kernels(self.connection, list(self.by_id))
         if changed is not None:
             self.first = {number: same for number, same in self.before.items() if number != changed}
-        close = set() if changed is None else files_with_same_start(self.connection, self.run_id, changed)
+        close, beginning = set[int](), set[int]()
+        if changed is not None:
+            close, beginning = (
+                files_with_same_start(self.connection, self.run_id, changed, by_other=by_other)
+                for by_other in (False, True)
+            )
         for place, file in enumerate(self.files):
             earlier = self.files[:place]
             lost = file.upload_id in self.first and self.first[file.upload_id] in self.first
@@ -123,14 +128,21 @@ class _DuplicateSearch:
                 self._place(file, earlier)
             elif file.upload_id not in self.first or file.upload_id in close:  # only the new file may contain it
                 new = [other for other in earlier if other.upload_id == changed]
-                self._place(file, new, again=file.upload_id in self.first)
-        self._clear_results(changed)
+                known = {other.upload_id for other in new if file.upload_id in beginning}
+                self._place(file, new, known, again=file.upload_id in self.first)
+        self._forget_results(changed)
         if self.first or self.before:
             self._repeats()
 
-    def _place(self, file: LaunchFile, earlier: Sequence[LaunchFile], again: bool = False) -> None:
-        """Find the file that contains the launches of this one; ``again``: one is already known to contain it."""
-        close = files_with_same_start(self.connection, self.run_id, file.upload_id)
+    def _place(
+        self, file: LaunchFile, earlier: Sequence[LaunchFile], close: set[int] | None = None, again: bool = False
+    ) -> None:
+        """Find the file that contains the launches of this one; ``again``: one is already known to contain it.
+
+        ``close``: those of ``earlier`` with the same first launch, where they are known.
+        """
+        if close is None:
+            close = files_with_same_start(self.connection, self.run_id, file.upload_id)
         reason = None
         for other in earlier:
             if other.upload_id in close and other.tool == file.tool and same_report(self.connection, file, other):
@@ -186,20 +198,16 @@ class _DuplicateSearch:
         same = None if first is None else first.upload_id
         self.connection.execute(query, {"same": same, "reason": reason, "upload_id": file.upload_id})
 
-    def _clear_results(self, changed: int | None) -> None:
-        """Request new results for a run if other launches represent its launches now."""
+    def _forget_results(self, changed: int | None) -> None:
+        """Request new results for the launches that other files tell of now."""
         others = {number for number in {*self.before, *self.first} if self.before.get(number) != self.first.get(number)}
-        others.discard(-1 if changed is None else changed)
-        for number in sorted(others):
-            bounds = {
-                "run_id": self.run_id,
-                "first": number * IDS_PER_UPLOAD + 1,
-                "last": number * IDS_PER_UPLOAD + IDS_PER_UPLOAD - 1,
-            }
-            for table in RESULTS:
-                where = "run_id = :run_id AND launch_id BETWEEN :first AND :last"
-                self.connection.execute(text(f"DELETE FROM {table} WHERE {where}"), bounds)
-        if others:
+        for number in sorted(others - {changed}):
+            for file in (number, self.before.get(number)):  # a file of before may have no launches any more
+                if file in self.by_id:
+                    forget_results(self.connection, self.run_id, "BETWEEN :first AND :last", **self.by_id[file].bounds)
+        for number in sorted(others & {*self.first}):
+            forget_results(self.connection, self.run_id, f"IN ({OF_TWINS})", **self.by_id[number].bounds)
+        if others and changed is None:
             query = text("UPDATE runs SET version_id = NULL WHERE run_id = :run_id")
             self.connection.execute(query, {"run_id": self.run_id})
 

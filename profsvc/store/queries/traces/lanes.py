@@ -88,11 +88,12 @@ def traces_with_times(engine: Engine, run_id: int, most_events: int | None = Non
     with scanning(engine) as connection:
         files = {
             table: [
-                upload for upload, bits in repeats.items()
-                if not bits & REPEATED_BITS[table] and _any_rows(connection, table, upload)
+                upload
+                for upload in _files_with_rows(connection, table, run_id)
+                if not repeats[upload] & REPEATED_BITS[table]
             ]
             for table in ("transfers", "api_calls", "ranges")
-        }  # fmt: skip
+        }
         parts: list[tuple[Sequence[int], Mapping[str, Sequence[int]], Sequence[int] | None]]
         if len(kernels) < 2:
             parts = [(kernels, files, None)]
@@ -128,9 +129,14 @@ def _graphs_unseen(connection: Connection, files: Mapping[str, Sequence[int]]) -
     return 0 if is_seen else int(launched)
 
 
-def _any_rows(connection: Connection, table: str, upload_id: int) -> bool:
-    query = text(f"SELECT 1 FROM {table} e WHERE {file_condition(table, [upload_id])} LIMIT 1")
-    return connection.execute(query).first() is not None
+def _files_with_rows(connection: Connection, table: str, run_id: int) -> Sequence[int]:
+    first = f"u.upload_id * {IDS_PER_UPLOAD}"
+    condition = f"e.{_KEYS[table]} BETWEEN {first} AND {first} + {IDS_PER_UPLOAD - 1}"
+    query = text(
+        f"SELECT u.upload_id FROM uploads u WHERE u.run_id = :run_id"
+        f" AND EXISTS (SELECT 1 FROM {table} e WHERE {condition}) ORDER BY u.upload_id"
+    )
+    return connection.execute(query, {"run_id": run_id}).scalars().all()
 
 
 def file_condition(table: str, uploads: Sequence[int], name: str = "e") -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profsvc.analysis.launches.timeline import Timeline, append_launches
-from profsvc.store.connection.sql import Connection, Engine, text
+from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import reading, scanning, writing
 from profsvc.store.ingest.writers.running_timeline import save_timeline
 from profsvc.store.queries.rows import select
@@ -21,23 +21,28 @@ _CURSOR_NUMBERS = count()
 _TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
 
 
-def _stored_timeline(connection: Connection, upload_id: int) -> tuple[bool, Timeline | None]:
-    """Tell whether the timeline of an upload is known, and return it; None if none of its launches has times."""
-    query = text(f"SELECT {', '.join(Timeline._fields)} FROM timelines WHERE upload_id = :upload_id")
-    row = connection.execute(query, {"upload_id": upload_id}).first()
-    if row is None or row.first_ns is None:
-        return row is not None, None
-    line = Timeline(*row)
-    return True, line._replace(overlapped=bool(line.overlapped), suspected=bool(line.suspected))
+_STORED = text(f"""
+    SELECT t.upload_id, {", ".join(f"t.{name}" for name in Timeline._fields)}
+    FROM uploads u JOIN timelines t ON t.upload_id = u.upload_id WHERE u.run_id = :run_id
+""")
 
 
-def _upload_timeline(engine: Engine, upload_id: int) -> Timeline | None:
+def _stored_timelines(engine: Engine, run_id: int) -> dict[int, Timeline | None]:
+    """Return the timelines of uploads that are known; None if none of its launches has times."""
     with reading(engine) as connection:
-        known, line = _stored_timeline(connection, upload_id)
-    if not known:
-        line = _computed_timeline(engine, [upload_id])
-        with writing(engine) as connection:
-            save_timeline(connection, upload_id, line)
+        rows = connection.execute(_STORED, {"run_id": run_id}).all()
+    found: dict[int, Timeline | None] = {}
+    for upload_id, *cells in rows:
+        line = Timeline(*cells)
+        known = line._replace(overlapped=bool(line.overlapped), suspected=bool(line.suspected))
+        found[upload_id] = None if line.first_ns is None else known
+    return found
+
+
+def _saved_timeline(engine: Engine, upload_id: int) -> Timeline | None:
+    line = _computed_timeline(engine, [upload_id])
+    with writing(engine) as connection:
+        save_timeline(connection, upload_id, line)
     return line
 
 
@@ -56,11 +61,14 @@ def timeline(engine: Engine, run_id: int) -> Timeline | None:
 def timed_files(engine: Engine, run_id: int) -> dict[int, Timeline]:
     """Return the files of a run whose launches have times, each launch in one of them, with their timelines."""
     found: dict[int, tuple[int, Timeline]] = {}
-    uploads = select(engine, "v1_uploads", run_id=run_id)
+    uploads, stored = select(engine, "v1_uploads", run_id=run_id), _stored_timelines(engine, run_id)
     for upload in sorted(uploads, key=lambda upload: (upload["same_as"] is not None, upload["upload_id"])):
-        first = upload["same_as"] or upload["upload_id"]
-        if upload["launches"] and first not in found and (line := _upload_timeline(engine, upload["upload_id"])):
-            found[first] = upload["upload_id"], line
+        number = upload["upload_id"]
+        first = upload["same_as"] or number
+        if not upload["launches"] or first in found:
+            continue
+        if line := stored[number] if number in stored else _saved_timeline(engine, number):
+            found[first] = number, line
     return dict(sorted(found.values()))
 
 
