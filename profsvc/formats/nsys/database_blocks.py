@@ -156,6 +156,7 @@ def _kernels(rows: _Rows) -> ParsedRows:
         "kernel": rows.of(lambda row: rows.names.string(row.must("demangledName")), "demangledName"),
         "correlation_id": rows.whole("correlationId"),
         "process_name": rows.of(rows.names.process, *process),
+        "host": rows.of(rows.names.host, *process),
         "compute_capability": rows.of(rows.names.capability, *place),
         **{column: rows.whole(name) for column, name in METRIC_OF_LAUNCH_COLUMN.items()},
     }

@@ -49,6 +49,8 @@ OPTIONAL_COLUMNS: Mapping[str, Sequence[str]] = {
     NVTX: ("textId", "domainId", "globalTid"),
     GRAPHS_TABLE: ("graphId", "globalPid"),
 }
+HOSTS = "TARGET_INFO_SYSTEM_ENV"
+_VM_SHIFT = 48  # a serialized identifier of a process or a target begins with the machine
 # The names in the tool's own tables, for exports without these tables.
 _COPY_LABELS = dict(
     enumerate(("unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"))
@@ -84,6 +86,8 @@ class NameTables:
             (pid, cuda): gpu for gpu, cuda, pid in self._rows("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
         }
         self.nvtx_domains = self._domains()
+        self.hosts = self._hosts()
+        self.one_host = next(iter(self.hosts.values())) if len({*self.hosts.values()}) == 1 else None
 
     def _rows(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[object, ...]]:
         for _, row in zip(range(MAX_NAME_ROWS), self.database.rows(table, columns, where), strict=False):
@@ -116,6 +120,13 @@ class NameTables:
                     continue
         return found
 
+    def _hosts(self) -> dict[int | None, str]:
+        """Return the names of the machines that were recorded."""
+        if "name" not in self.database.columns(HOSTS):
+            return {}
+        found = self._rows(HOSTS, "globalVid", "value", where="WHERE \"name\" = 'Hostname'")
+        return {vid >> _VM_SHIFT if isinstance(vid, int) else None: str(host) for vid, host in found if host}
+
     def text_of(self, row: Row) -> str:
         """Return the text of an NVTX row."""
         text, number = row.text("text"), row.whole("textId")
@@ -125,6 +136,11 @@ class NameTables:
         """Return the name of the process of a row."""
         process = row.process()
         return None if process is None else self.processes.get(process)
+
+    def host(self, row: Row) -> str | None:
+        """Return the host of a row: the one of the file, or of several that of its process."""
+        process = row.whole("globalPid")
+        return self.one_host or (None if process is None else self.hosts.get(process >> _VM_SHIFT))
 
     def _gpu(self, row: Row) -> object:
         index = row.whole("deviceId")
@@ -154,6 +170,7 @@ def _take_kernel(row: Row, names: NameTables, line: int, rows: Rows) -> bool:
         "kernel": names.string(row.must("demangledName")),
         "correlation_id": correlation,
         "process_name": names.process(row),
+        "host": names.host(row),
         "compute_capability": names.capability(row),
         **{column: row.whole(name) for column, name in METRIC_OF_LAUNCH_COLUMN.items()},
         "line": line,

@@ -14,6 +14,7 @@ from profsvc.store.connection.transactions import lock_existing_row, reading, wr
 from profsvc.store.ingest.writers.bulk_insert import insert_rows, values
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.queries.frames import table
+from profsvc.store.queries.id_ranges import id_range
 from profsvc.store.queries.readings.sensor_blocks import Readings as SensorReadings
 from profsvc.store.queries.readings.sensor_blocks import SensorBlocks, blocks_of, readings_on, timed_readings
 from profsvc.store.queries.rows import select
@@ -26,10 +27,20 @@ UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"
 # Which column of a sample each clock is, the best first.
 CLOCKS = {UTC: "time_ns", LOCAL: "local_ns", ELAPSED: "elapsed_ns"}
 MAX_READINGS = 500_000
-# The columns of a launch, and the device ordinal, -1 where the file has none.
-LAUNCH = (("kernel_id", np.int64), ("start_ns", np.int64), ("duration_ns", np.float64), ("device_index", np.int64))
+# The columns of a launch; the device ordinal is -1, and the number of the host 0, where the file has none.
+LAUNCH = (
+    ("kernel_id", np.int64),
+    ("start_ns", np.int64),
+    ("duration_ns", np.float64),
+    ("device_index", np.int64),
+    ("host_id", np.int64),
+)
+_LAUNCHES = """
+    SELECT h.kernel_id, l.start_ns, l.duration_ns, coalesce(p.device_index, -1), coalesce(p.host_id, 0)
+    FROM launches l JOIN shapes h ON h.shape_id = l.shape_id LEFT JOIN places p ON p.place_id = l.place_id
+    WHERE l.launch_id BETWEEN {} AND {} AND l.start_ns IS NOT NULL AND l.duration_ns IS NOT NULL ORDER BY l.launch_id
+"""
 _NO_READINGS = (np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0))
-_TIMED = "start_ns IS NOT NULL AND duration_ns IS NOT NULL"
 
 
 class Readings(NamedTuple):
@@ -186,8 +197,8 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return the launches of a run that have a start and a duration, in the order of their start.
 
     Columns: ``upload_id``, ``kernel``, ``kernel_short`` (both categories), ``start_ns``, ``duration_ns``,
-    ``device_index`` (-1 where the file names no device) and the ``clock`` of the file, utc or tool. Launches that
-    several files tell of come once.
+    ``device_index`` (-1 where the file names no device), ``host`` (a category, empty where the file names none) and the
+    ``clock`` of the file, utc or tool. Launches that several files tell of come once.
     """
     clocks = _clocks(engine, run_id)
     parts = [_launches(engine, number).assign(clock=clocks[number]) for number in timed_files(engine, run_id)]
@@ -195,14 +206,13 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
     names = _kernel_names(engine, found["kernel_id"].unique().tolist())
     for place, name in enumerate(("kernel", "kernel_short")):
         found[name] = found["kernel_id"].map({number: both[place] for number, both in names.items()}).astype("category")
-    found = found[["upload_id", "kernel", "kernel_short", "start_ns", "duration_ns", "device_index", "clock"]]
+    found["host"] = found["host_id"].map(_host_names(engine, found["host_id"].unique().tolist())).astype("category")
+    found = found[["upload_id", "kernel", "kernel_short", "start_ns", "duration_ns", "device_index", "host", "clock"]]
     return found.sort_values("start_ns", kind="stable").reset_index(drop=True)
 
 
 def _launches(engine: Engine, upload_id: int) -> pd.DataFrame:
-    names = ", ".join(name for name, _ in LAUNCH[:-1])
-    names += ", coalesce(device_index, -1)"
-    query = f"SELECT {names} FROM v1_launches_all WHERE upload_id = {int(upload_id)} AND {_TIMED} ORDER BY launch_id"
+    query = _LAUNCHES.format(*id_range(upload_id))
     parts = [np.empty(0, np.dtype(list(LAUNCH))), *typed_rows(engine, query, LAUNCH)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name, _ in LAUNCH}
     return pd.DataFrame({"upload_id": upload_id, **columns})
@@ -212,6 +222,12 @@ def _kernel_names(engine: Engine, kernel_ids: Iterable[int]) -> dict[int, tuple[
     query = text("SELECT kernel, kernel_short FROM v1_kernels WHERE kernel_id = :kernel_id")
     with reading(engine) as connection:
         return {number: tuple(connection.execute(query, {"kernel_id": number}).one()) for number in kernel_ids}
+
+
+def _host_names(engine: Engine, host_ids: Iterable[int]) -> dict[int, str]:
+    query = text("SELECT text FROM texts WHERE text_id = :host_id")
+    with reading(engine) as connection:
+        return {number: connection.execute(query, {"host_id": number}).scalar() or "" for number in host_ids}
 
 
 def save_power(

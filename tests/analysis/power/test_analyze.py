@@ -16,9 +16,11 @@ Frames = Mapping[str, pd.DataFrame]
 S = 10**9
 ORIGIN = 1_795_180_576 * S
 NO_MARKS = pd.DataFrame(
-    {n: [] for n in ("name", "domain", "start_ns", "duration_ns", "active_sms", "launches", "clock")}
+    {n: [] for n in ("name", "domain", "start_ns", "duration_ns", "active_sms", "launches", "upload_id", "clock")}
 )
-NO_LAUNCHES = pd.DataFrame({name: [] for name in ("kernel", "start_ns", "duration_ns", "device_index", "clock")})
+NO_LAUNCHES = pd.DataFrame(
+    {n: [] for n in ("kernel", "start_ns", "duration_ns", "device_index", "host", "upload_id", "clock")}
+)
 
 
 def made(
@@ -49,6 +51,7 @@ def marks_of(one: synthetic_logs.Log) -> pd.DataFrame:
             "duration_ns": np.round((one.end_s - one.start_s) * 1e9),
             "active_sms": pd.array([None] * len(names), dtype="Int64"),
             "launches": pd.array([None] * len(names), dtype="Int64"),
+            "upload_id": 9,
             "clock": UTC,
         }
     )
@@ -227,9 +230,9 @@ def test_kernels_of_a_trace_on_the_same_clock_are_windows(boards):
     assert row["energy_per_launch_j"] == pytest.approx(row["energy_j"] / len(each))
 
 
-def launches_at(start_ns: np.ndarray, duration_s: float, device: int = 0) -> pd.DataFrame:
+def launches_at(start_ns: np.ndarray, duration_s: float, device: int = 0, host: str = "") -> pd.DataFrame:
     columns = {"kernel": "void k<1>(int)", "start_ns": start_ns, "duration_ns": duration_s * S}
-    return pd.DataFrame({**columns, "device_index": device, "clock": UTC, "upload_id": 1})
+    return pd.DataFrame({**columns, "device_index": device, "host": host, "clock": UTC, "upload_id": 1})
 
 
 def flat(gpu: int | None, power_w: float, number: int, seconds: tuple[float, float] = (0.0, 60.0)) -> Log:
@@ -277,12 +280,11 @@ def test_ranks_that_each_see_one_gpu_are_given_no_power_of_several():
     assert not {*frames["power_windows"]["kind"]} & {"kernel"}
     said = frames["power_quality"].set_index("flag").loc["device_ambiguous"]
     assert said["value"].tolist() == [39, 39]
-    assert (
-        "uploads 7, 8 have launches of device 0 at the same time, and the log is of GPU 0, 1" in said["message"].iloc[0]
-    )
-    # A board of another number than that of both shows it too; one board that both are on does not.
+    message = said["message"].iloc[0]
+    assert "uploads 7, 8 have launches of device 0 at the same time and not all name one host" in message
+    assert "and the log is of GPU 0, 1" in message
+    # A board of another number than that of both shows it too.
     assert loads_of([flat(1, 500.0, 2)], pd.concat(ranks)) == (set(), {"device_ambiguous"})
-    assert loads_of([flat(0, 500.0, 1)], pd.concat(ranks)) == ({1}, {"device_shared"})
     # One after the other they may be of one GPU; with a device number of its own, each is known.
     later = ranks[1].assign(start_ns=ranks[1]["start_ns"] + 20 * S)
     assert loads_of(both, pd.concat([ranks[0], later]))[0] == {1}
@@ -302,6 +304,65 @@ def test_boards_of_two_hosts_with_one_number_give_no_launch_their_power():
     later = replace(flat(0, 77.0, 2, (60.0, 90.0)), upload_id=2)
     assert loads_of([hosts[0], later], ranks[0])[0] == {1}
     assert loads_of([hosts[0], replace(hosts[1], name="power.draw.average")], ranks[0])[0] == {1, 2}
+
+
+def ranks_on(*hosts: str, moved: int = S // 2) -> pd.DataFrame:
+    """Launches of two files on device 0 of these hosts, one of them ``moved`` behind the other."""
+    both = zip((0, moved), hosts, (7, 8), strict=True)
+    return pd.concat([launches_at(KERNELS + by, 0.999, host=host).assign(upload_id=n) for by, host, n in both])
+
+
+@pytest.mark.parametrize("hosts", [("", ""), ("node1", ""), ("localhost", "localhost"), ("10.0.0.1", "10.0.0.1")])
+def test_files_that_do_not_name_one_host_do_not_share_its_gpu(hosts):
+    frames = analyze_power([flat(0, 500.0, 1)], NO_MARKS, ranks_on(*hosts))
+    assert not {*frames["power_windows"]["kind"]} & {"kernel"}
+    said = frames["power_quality"].set_index("flag").loc["device_ambiguous"]
+    assert said["value"] == 39
+    assert said["message"].startswith(
+        "uploads 7, 8 have launches of device 0 at the same time and not all name one host"
+    )
+
+
+def test_files_of_one_host_share_its_gpu_and_that_is_said():
+    for hosts in (("node1", "node1"), ("node1", "Node1.cluster")):
+        assert loads_of([flat(0, 500.0, 1)], ranks_on(*hosts)) == ({1}, {"device_shared"})
+    assert loads_of([flat(1, 500.0, 1)], ranks_on("node1", "node1")) == (set(), {"device_ambiguous"})
+
+
+@pytest.mark.parametrize("gpu", [0, None], ids=["numbered", "a meter"])
+@pytest.mark.parametrize("moved", [S // 2, 25 * S], ids=["together", "one after the other"])
+def test_the_log_of_an_unknown_host_gives_launches_of_several_no_power(gpu, moved):
+    frames = analyze_power([flat(gpu, 500.0, 1)], NO_MARKS, ranks_on("node1", "node2", moved=moved))
+    assert not {*frames["power_windows"]["kind"]} & {"kernel"}
+    said = frames["power_quality"].set_index("flag").loc["device_ambiguous"]
+    assert (said["value"], said["message"].split(",")[:2]) == (40, ["the launches are of the hosts node1", " node2"])
+
+
+def test_a_log_that_names_its_host_gives_power_to_the_launches_of_that_host():
+    logs = [replace(flat(0, 100.0 * n, n), upload_id=n, host=host) for n, host in ((1, "node1:9400"), (2, "node2"))]
+    frames = analyze_power(logs, NO_MARKS, ranks_on("node1", "node2"))
+    table = frames["power_windows"]
+    kernels = table[table["kind"] == "kernel"].set_index("sensor_id")
+    assert kernels["begin_ns"].to_dict() == {1: KERNELS[0], 2: KERNELS[0] + S // 2}
+    assert frames["power_quality"].empty
+    assert loads_of(logs[:1], ranks_on("node2", "node2")) == (set(), {"launches_of_another_device"})
+    assert loads_of(logs, ranks_on("", "")) == (set(), {"device_ambiguous"})
+
+
+def test_marks_of_a_trace_are_of_the_gpus_that_ran_its_launches():
+    """The step of a rank on an unknown or another GPU is no load of this one; a log of marks alone is."""
+    step = {"name": "step", "domain": None, "start_ns": KERNELS[0], "duration_ns": 20.0 * S, "active_sms": pd.NA}
+    marks = pd.DataFrame([step | {"launches": pd.NA, "upload_id": n, "clock": UTC} for n in (7, 8)])
+    for launches in (ranks_on("", ""), ranks_on("node1", "node2")):
+        frames = analyze_power([flat(0, 500.0, 1)], marks, launches)
+        assert not {*frames["power_windows"]["source"]} & {"marks"}
+        assert (frames["power_quality"]["flag"] == "device_ambiguous").sum() == 1
+        table = analyze_power([flat(0, 500.0, 1)], marks.assign(upload_id=9), launches)["power_windows"]
+        assert (table["source"] == "marks").sum() == 2
+    apart = ranks_on("", "")
+    apart["device_index"] = apart["upload_id"] - 7
+    table = analyze_power([flat(0, 77.0, 1), flat(1, 500.0, 2)], marks, apart)["power_windows"]
+    assert table[table["source"] == "marks"]["sensor_id"].tolist() == [1, 2]
 
 
 def test_launches_of_no_named_device_are_given_no_power_of_several_gpus():

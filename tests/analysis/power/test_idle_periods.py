@@ -94,6 +94,7 @@ def marks(*rows: tuple[str, float, float]) -> pd.DataFrame:
             "duration_ns": [(end - begin) * S for _, begin, end in rows],
             "active_sms": pd.array([None] * len(rows), dtype="Int64"),
             "launches": pd.array([None] * len(rows), dtype="Int64"),
+            "upload_id": 9,
             "clock": UTC,
         }
     )

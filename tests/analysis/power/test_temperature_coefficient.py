@@ -61,6 +61,7 @@ def marks_of(stretches: Sequence[Stretch]) -> pd.DataFrame:
             "duration_ns": [(one.seconds - 0.2) * S for one in stretches],
             "active_sms": pd.array([132] * len(stretches), dtype="Int64"),
             "launches": pd.array([None] * len(stretches), dtype="Int64"),
+            "upload_id": 9,
             "clock": UTC,
         }
     )

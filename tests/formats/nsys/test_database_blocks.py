@@ -37,7 +37,7 @@ GOOD = {
 ODD = (None, -1, 0, 2, 3, 4, 34, 59, 75, 99, 1.0, 1.5, "1", "x", b"x", 2**63 - 1, -(2**63), PID)
 
 
-def database(**rows):
+def database(hosts=(), **rows):
     """Return a database with rows in the order of the columns that the reader asks for."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("create table META_DATA_EXPORT(name, value)")
@@ -48,6 +48,11 @@ def database(**rows):
         connection.execute("insert into TARGET_INFO_GPU values (0, 'GPU A', 1, 9, 0), (1, 'GPU B', 0, 8, 0)")
         connection.execute("create table PROCESSES(globalPid, pid, name)")
         connection.execute("insert into PROCESSES values (0, 811, 'python')")
+        connection.execute("create table TARGET_INFO_SYSTEM_ENV(globalVid, devStateName, name, nameEnum, value)")
+        variables = [
+            (vid, name, value) for vid, host in hosts for name, value in (("CpuCores", "2"), ("Hostname", host))
+        ]
+        connection.executemany("insert into TARGET_INFO_SYSTEM_ENV values (?, 'Local', ?, 0, ?)", variables)
         for table, some in rows.items():
             columns = (*REQUIRED_COLUMNS[table], *OPTIONAL_COLUMNS[table])
             connection.execute(f"create table {table}({', '.join(columns)})")
@@ -69,6 +74,27 @@ def test_long_tables_are_taken_at_once(monkeypatch):
     assert (launch["kernel"], launch["device"], launch["process_name"], launch["launch_index"]) == (
         *("saxpy", "GPU B", "python", 7),
     )
+
+
+@pytest.mark.parametrize(
+    ("hosts", "told"),
+    [
+        ([], [None, None]),
+        ([(1 << 48, "node1")], ["node1", "node1"]),
+        ([(1 << 48, "node1"), (2 << 48, "node2")], ["node1", "node2"]),
+        ([(3 << 48, "node1"), (2 << 48, "node2")], [None, "node2"]),
+        ([(None, "node1")], ["node1", "node1"]),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 80])
+def test_a_launch_names_the_host_of_its_process(hosts, told, times):
+    place = [*REQUIRED_COLUMNS[KERNELS], *OPTIONAL_COLUMNS[KERNELS]].index("globalPid")
+    row = GOOD[KERNELS]
+    rows = [(*row[:place], (vm << 48) + PID, *row[place + 1 :]) for vm in (1, 2) for _ in range(times)]
+    data = database(hosts, **{KERNELS: rows})
+    found = READER.content(data)[0]["launches"]
+    assert [launch["host"] for launch in found] == [host for host in told for _ in range(times)]
+    agree(data)
 
 
 @pytest.mark.parametrize("table", GOOD)

@@ -241,9 +241,12 @@ def test_launches_come_in_the_order_of_their_start(engine: Engine) -> None:
     assert found["kernel_short"].tolist() == ["gemm", "gemm", "saxpy", "gemm", "saxpy"]
     assert found["duration_ns"].tolist() == [1250.0, 1250.0, 1250.5, 1251.0, 1251.5]
     assert found["clock"].tolist() == ["tool", *["utc"] * 4]
+    assert found["host"].tolist() == ["node1"] * 5
+    put(engine, "d", *batches(2, host=[None, "node2"]), run="hosts")
+    assert store.launch_times(engine, 2)["host"].tolist() == ["", "node2"]
     assert found["start_ns"].dtype == np.int64
     put(engine, "c", ordinary(2), run="none")
-    assert store.launch_times(engine, 2).columns.tolist() == found.columns.tolist()
+    assert store.launch_times(engine, 3).columns.tolist() == found.columns.tolist()
 
 
 def test_launches_of_two_pages_of_one_report_come_once(engine: Engine) -> None:
