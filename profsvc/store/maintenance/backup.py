@@ -53,7 +53,7 @@ def backup(engine: Engine, target: Path, files: BlobStore | None = None) -> Back
         if path.exists():
             raise UsageError(f"{path} exists; a backup replaces nothing, give another name")
     done: list[bool] = []
-    with blob_store.protecting_blobs(files) if files else nullcontext(), _writing_to(target) as part:
+    with blob_store.protecting_blobs(files) if files else nullcontext(), writing_to(target) as part:
         waiting = unfinished(engine)
         rows = _dump(engine, part) if file_of(engine) is None else _copy(engine, part)
         waiting |= unfinished(engine)
@@ -65,7 +65,7 @@ def backup(engine: Engine, target: Path, files: BlobStore | None = None) -> Back
 
 
 @contextmanager
-def _writing_to(target: Path) -> Iterator[Path]:
+def writing_to(target: Path) -> Iterator[Path]:
     """Give a name to write to; only what is whole gets the name that was asked for."""
     part = Path(f"{target}.part")
     try:

@@ -1,8 +1,10 @@
 """Migrate the schema of a store to that of this program."""
 
+import filecmp
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,6 @@ from profsvc.errors import StoreVersionError
 from profsvc.store.connection import postgres
 from profsvc.store.connection.engine import set_journal
 from profsvc.store.connection.errors import translate_errors
-from profsvc.store.connection.file_permissions import create_private
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer, reading, writing
 from profsvc.store.connection.urls import address, file_of
@@ -116,14 +117,19 @@ def _check_rows(engine: Engine) -> None:
 
 
 def _copy(engine: Engine, revision: str) -> Path:
-    """Copy a SQLite store to a free name in its folder."""
+    """Copy a SQLite store to a free name in its folder, unless an upgrade that was stopped left the same copy."""
+    from profsvc.store.maintenance.backup import writing_to
+
     file = file_of(engine)
-    names = (f"{file}.before-{revision}" + (f"-{n}" if n > 1 else "") for n in range(1, 1000))
-    target = next(path for path in map(Path, names) if not path.exists())
-    create_private(target)
-    with translate_errors(engine), engine.connect() as connection:
+    names = (Path(f"{file}.before-{revision}" + (f"-{n}" if n > 1 else "")) for n in range(1, 1000))
+    earlier = list(takewhile(Path.exists, names))
+    target = Path(f"{file}.before-{revision}" + (f"-{len(earlier) + 1}" if earlier else ""))
+    with writing_to(target) as part, translate_errors(engine), engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
-        driver.execute("VACUUM INTO ?", (str(target),))
+        driver.execute("VACUUM INTO ?", (str(part),))
+    if same := next((copy for copy in earlier if filecmp.cmp(copy, target, shallow=False)), None):
+        target.unlink()
+        return same
     return target
 
 

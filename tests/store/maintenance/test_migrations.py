@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from alembic import command
@@ -129,6 +130,34 @@ def test_an_older_store_is_copied_first(engine: Engine, stored: store.StoredUplo
         assert old.execute("SELECT version_num FROM alembic_version").fetchall() == [(store.latest_revision(),)]
         assert old.execute("SELECT count(*) FROM launches").fetchall() == [(4,)]
     assert migrations._copy(engine, "9999") == Path(f"{copy}-2")
+
+
+@only_on("sqlite", "servers have backups of their own")
+def test_an_upgrade_that_is_stopped_leaves_one_whole_copy(
+    engine: Engine, stored: store.StoredUpload, newer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path(str(file_of(engine)))
+    half = Path(f"{file}.before-9999.part")
+    half.write_bytes(b"what a killed upgrade wrote")
+
+    def interrupt(_file: int) -> None:
+        assert half.stat().st_size > 10_000
+        assert not half.with_suffix("").exists()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            migrations.upgrade(engine, COUNTERS, newer)
+    assert list(file.parent.glob("*.before-*")) == []
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "_migrate", Mock(side_effect=KeyboardInterrupt))
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                migrations.upgrade(engine, COUNTERS, newer)
+    assert migrations.upgrade(engine, COUNTERS, newer) == "9999"
+    assert list(file.parent.glob("*.before-*")) == [half.with_suffix("")]
+    assert migrations._copy(engine, "9999") == Path(f"{file}.before-9999-2")  # another content has another copy
 
 
 def test_a_failed_upgrade_changes_nothing(engine: Engine, stored: store.StoredUpload, newer: Path) -> None:
