@@ -80,7 +80,8 @@ BEGIN_FIRST = {
     "test_the_store_works_on", "test_every_page_is_whole", "test_uploads_go_on_while_processes_are_killed",
     "test_one_worker_killed_on_the_way_and_everything_there_once", "test_two_processes_are_one_service",
     "test_nothing_keeps_anyone_from_using_a_page_without_script",
-    "test_ctrl_c_leaves_whole_files_and_the_same_command_goes_on", "test_each_process_answers_as_many_connections",
+    "test_ctrl_c_leaves_whole_files_and_the_same_command_goes_on",
+    "test_processes_share_memory_and_connections_and_that_of_the_schedules_is_replaced",
     "test_uploads_of_several_processes_to_a_service_that_comes_and_goes_are_each_there_once",
     "test_the_flawed_line_leads_in_most_kernels_of_the_later_sets",
 }  # fmt: skip
@@ -270,10 +271,12 @@ def opened(url: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def engine(tmp_path: Path, empty: Path) -> Iterator[Engine]:
-    """A store of this test's own."""
+    """A store of this test's own; that it is ready needs no look, for it is a copy."""
     shutil.copy(empty, tmp_path / "store.sqlite")
-    with opened(str(tmp_path / "store.sqlite")) as engine:
+    engine = store.connect(str(tmp_path / "store.sqlite"))
+    with kept_connections(engine):
         yield engine
+    engine.dispose()
 
 
 @pytest.fixture(scope="session")

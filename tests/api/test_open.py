@@ -7,18 +7,19 @@ import pandas as pd
 import pytest
 
 import profsvc
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.api import Run
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.web.http.state import AppState
 from tests.conftest import ROOT
+from tests.inputs.uploads import ingest_all
 from tests.store.conftest import open_files
+from tests.views import power_logs
 from tests.web.conftest import looked_at, running
 
 __all__ = ["looked_at"]
 TABLES = [name for name, value in vars(Run).items() if isinstance(value, property) and name != "info"]
 FILES = {
-    "board": ("held_out/power_marks.csv", "held_out/power_smi.csv.gz"),
     "traced": ("nvprof/gpu_trace.csv", "nsys_stats/several_reports.csv"),
     "profiled": ("ncu_details/h200_three_launches.csv.gz",),
 }
@@ -44,17 +45,17 @@ def others(tmp_path_factory):
     """A store with a power log, a trace and a profile with rules, as a file and over HTTP."""
     file = tmp_path_factory.mktemp("others") / "store.sqlite"
     engine = store.open_store(str(file))
+    power_logs.fill(engine, "board")
     for run, names in FILES.items():
-        for name in names:
-            with (ROOT / "fixtures" / name).open("rb") as stream:
-                pipeline.ingest(engine, stream, Path(name).name, store.RunInfo(name=run, device="NVIDIA H200"))
+        contents = [((ROOT / "fixtures" / name).read_bytes(), Path(name).name) for name in names]
+        ingest_all(engine, contents, store.RunInfo(name=run, device="NVIDIA H200"))
     site = AppState(engine, store.blob_store_of(engine))
     with running(site) as service, profsvc.open(file) as local, profsvc.open(service.url) as remote:
         yield local, remote
     engine.dispose()
 
 
-@pytest.mark.parametrize("run", FILES)
+@pytest.mark.parametrize("run", ["board", *FILES])
 def test_all_of_a_run_is_the_same_from_both(others, run):
     local, remote = (one.run(run) for one in others)
     assert local.info == remote.info

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +16,7 @@ from profsvc.web.http.state import AppState
 from tests.conftest import ROOT
 from tests.inputs.nights import report_of_night
 from tests.inputs.uploads import ingest_all
+from tests.views import power_logs
 from tests.web.conftest import running
 
 FOLDER = ROOT / ".deploy" / "grafana" / "http"
@@ -40,8 +40,12 @@ def service(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         name = server.database(request.getfixturevalue("postgres_whole_template"))
         url = server.url(name).render_as_string(hide_password=False)
     engine = store.open_store(url)
-    names = ("ncu_raw/plain.csv", "held_out/power_marks.csv", "held_out/power_smi.csv.gz")
-    contents = [((ROOT / "fixtures" / name).read_bytes(), Path(name).name) for name in names]
+    profile = (ROOT / "fixtures" / "ncu_raw" / "plain.csv").read_bytes()
+    contents = [
+        (profile, "plain.csv"),
+        (power_logs.marks().encode(), "marks.csv"),
+        (power_logs.log().encode(), "smi.csv"),
+    ]
     info = store.RunInfo(project="lab", name="today", at="2026-10-24T03:00:00Z")
     ingest_all(engine, contents, info, pipeline.ReadOptions(zone="UTC"))
     store.save_refusal(engine, "lab", None, "bad.csv", "0" * 64, InputError("nothing that anybody reads"))

@@ -4,13 +4,13 @@ A call costs some ten milliseconds instead of a second of imports. What a call m
 folder, environment and the three streams are those of the caller, and the exit code goes back to it.
 """
 
-import importlib
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -47,10 +47,8 @@ def resident() -> Iterator[str]:
 
 
 def serve(address: str) -> None:
-    """Load what an upload and a comparison load, and answer calls one after the other."""
-    for name in _loaded_by_use():
-        with suppress(ImportError):
-            importlib.import_module(name)
+    """Store and compare runs, which loads and reads what calls need, and answer calls one after the other."""
+    _use()
     with socket.socket(socket.AF_UNIX) as line:
         line.bind(address)
         line.listen()
@@ -99,11 +97,12 @@ def _run(words: list[str]) -> None:
         os._exit(code if isinstance(code, int) else int(code is not None))
 
 
-def _loaded_by_use() -> list[str]:
-    """Return the modules that a process has loaded after it stored and compared runs, which this one does not do."""
+def _use() -> None:
+    from click.testing import CliRunner
+
+    from profsvc.cli.application import app
+
     with tempfile.TemporaryDirectory(prefix="profsvc-") as folder:
-        code = "import sys\nfrom click.testing import CliRunner\nfrom profsvc.cli.application import app\n"
         for words in (["upload", str(DEMO), "--run", "a"], ["compare", "a", "a"], ["runs", "-o", "csv"]):
-            code += f"CliRunner().invoke(app, {['--store', str(Path(folder, 'store.sqlite')), *words]!r})\n"
-        code += "print(*sys.modules)"
-        return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+            CliRunner().invoke(app, ["--store", str(Path(folder, "store.sqlite")), *words])
+    assert threading.active_count() == 1, "a fork has no other threads"

@@ -58,10 +58,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("url", ["sqlite", *staged, "postgresql"], indirect=True)
 
 
+# Whose tests make new stores as the program does, and none of a copy.
+MIGRATING = {"connection", "maintenance"}
+
+
 @pytest.fixture(autouse=True)
-def real_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make new stores as the program does."""
-    monkeypatch.setattr(opening, "upgrade", upgrade)
+def real_migrations(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make new stores as the program does, where that is looked at."""
+    if MIGRATING.intersection(request.path.parts):
+        monkeypatch.setattr(opening, "upgrade", upgrade)
 
 
 @pytest.fixture
@@ -101,10 +106,13 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engine(request: pytest.FixtureRequest, url: str, sqlite_template: Path) -> Iterator[Engine]:
-    """A store of this test's own, whose connections are reused, but by tests of connections."""
+    """A store of this test's own, whose connections are reused, but by tests of connections.
+
+    It is a copy of one with `COUNTERS`, so that it is ready needs no look.
+    """
     if "://" not in url and not Path(url).exists():
         shutil.copy(sqlite_template, url)
-    engine = store.open_store(url, COUNTERS)
+    engine = store.connect(url)
     with nullcontext() if request.path.parent.name == "connection" else kept_connections(engine):
         yield engine
     engine.dispose()

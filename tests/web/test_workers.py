@@ -190,16 +190,23 @@ def private_share(number: int) -> float:
     return int(kib["Private_Dirty"]) / int(kib["Anonymous"])
 
 
-def test_processes_share_memory(engine):
+def are_even(service: Served) -> bool:
+    """Connect twenty times; tell whether each process answers half of the connections."""
+    with ExitStack() as held:
+        clients = [held.enter_context(httpx.Client(timeout=60, verify=False)) for _ in range(20)]
+        assert all(one.get(f"{service.url}/livez").is_success for one in clients)
+        folders = [Path(f"/proc/{number}/fd") for number in service.workers()]
+        sockets = [sum("socket" in str(one.readlink()) for one in folder.iterdir()) for folder in folders]
+        return len(sockets) == 2 and max(sockets) - min(sockets) <= 1
+
+
+def test_processes_share_memory_and_connections_and_that_of_the_schedules_is_replaced(engine):
     with serving(engine) as service:
         found = wait_for(lambda: len(found := service.workers()) == 2 and found)
         wait_for(lambda: service.get("/livez").is_success)
         assert max(map(private_share, [*found, *service.schedulers()])) < 0.6
-
-
-def test_a_process_that_runs_the_schedules_and_ends_is_replaced(engine):
-    with serving(engine) as service:
-        (first,) = wait_for(service.schedulers)
+        wait_for(lambda: are_even(service))  # once both have begun
+        (first,) = service.schedulers()
         os.kill(first, signal.SIGKILL)
         wait_for(lambda: len(service.schedulers()) == 2)
         assert service.get("/v1/runs").is_success
@@ -259,17 +266,3 @@ def test_those_who_wait_for_a_slot_get_it_in_turn(tmp_path):
 
     for got in run_async(run):
         assert got == [number for number in range(12) if number % 4 != 3]
-
-
-def test_each_process_answers_as_many_connections(engine):
-    with serving(engine) as service:
-
-        def is_even() -> bool:
-            with ExitStack() as held:
-                clients = [held.enter_context(httpx.Client(timeout=60, verify=False)) for _ in range(20)]
-                assert all(one.get(f"{service.url}/livez").is_success for one in clients)
-                folders = [Path(f"/proc/{number}/fd") for number in service.workers()]
-                sockets = [sum("socket" in str(one.readlink()) for one in folder.iterdir()) for folder in folders]
-                return len(sockets) == 2 and max(sockets) - min(sockets) <= 1
-
-        wait_for(is_even)  # once both have begun

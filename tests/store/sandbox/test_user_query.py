@@ -4,6 +4,7 @@ import hashlib
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,16 +34,12 @@ COUNTED = """
 """
 
 
-class Guarded:
-    """A store with a secret, how to say what is in it, and what that was when it was last asked."""
-
-    def __init__(self, engine: Engine, state: Callable[[], str]) -> None:
-        self.engine, self.state, self.seen = engine, state, state()
-
-    def is_unchanged(self) -> bool:
-        """Tell whether everything is as it was after the test before; nothing writes between them."""
-        before, self.seen = self.seen, self.state()
-        return before == self.seen
+@contextmanager
+def guarded_by(state: Callable[[], str]) -> Iterator[None]:
+    """Lend a store to the tests of this module; after the last of them its ``state`` must be what it was."""
+    before = state()
+    yield
+    assert state() == before, "a query of this module changed the store; run its tests one by one to see which"
 
 
 def planted(url: str) -> Engine:
@@ -55,15 +52,16 @@ def planted(url: str) -> Engine:
 
 
 @pytest.fixture(scope="module")
-def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     file = tmp_path_factory.mktemp("guarded") / "store.sqlite"
     engine = planted(str(file))
-    yield Guarded(engine, lambda: hashlib.sha256(file.read_bytes()).hexdigest())
+    with guarded_by(lambda: hashlib.sha256(file.read_bytes()).hexdigest()):
+        yield engine
     engine.dispose()
 
 
 @pytest.fixture(scope="module")
-def on_postgresql(postgres_server: postgres.Server, postgres_template: str) -> Iterator[Guarded]:
+def on_postgresql(postgres_server: postgres.Server, postgres_template: str) -> Iterator[Engine]:
     name = postgres_server.database(postgres_template)
     engine = planted(postgres_server.url(name).render_as_string(hide_password=False))
 
@@ -75,7 +73,8 @@ def on_postgresql(postgres_server: postgres.Server, postgres_template: str) -> I
             seen = sorted(session.execute(rows)) + list(session.execute(COUNTED))
             return hashlib.sha256(str(seen).encode()).hexdigest()
 
-        yield Guarded(engine, state)
+        with guarded_by(state):
+            yield engine
     engine.dispose()
     left = postgres_server.left(name)
     postgres_server.drop(name)
@@ -83,8 +82,8 @@ def on_postgresql(postgres_server: postgres.Server, postgres_template: str) -> I
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def guarded(request: pytest.FixtureRequest) -> Guarded:
-    found: Guarded = request.getfixturevalue(f"on_{request.param}")
+def guarded(request: pytest.FixtureRequest) -> Engine:
+    found: Engine = request.getfixturevalue(f"on_{request.param}")
     return found
 
 
@@ -104,38 +103,35 @@ def attacks(kind: str) -> pytest.MarkDecorator:
 
 
 @attacks("refused")
-def test_attacks_are_refused(guarded: Guarded, quiet: Path, sql: str) -> None:
+def test_attacks_are_refused(guarded: Engine, quiet: Path, sql: str) -> None:
     started = time.perf_counter()
     with pytest.raises(UsageError) as caught:
-        store.query(guarded.engine, sql, seconds=5)
+        store.query(guarded, sql, seconds=5)
     assert time.perf_counter() - started < 5.5
     assert "longer than" not in str(caught.value)
     assert TOKEN not in str(caught.value)
-    assert guarded.is_unchanged()
     assert list(quiet.iterdir()) == []
 
 
 @attacks("stopped")
-def test_bombs_are_stopped_in_time(guarded: Guarded, quiet: Path, sql: str) -> None:
+def test_bombs_are_stopped_in_time(guarded: Engine, quiet: Path, sql: str) -> None:
     took = []
     for _ in range(3):  # the machine may be busy with something else
         started = time.perf_counter()
         with pytest.raises(UsageError, match=r"longer than|limit of memory|temporary disk|larger than"):
-            store.query(guarded.engine, sql, seconds=0.2)
+            store.query(guarded, sql, seconds=0.2)
         took.append(time.perf_counter() - started)
         if took[-1] < 0.7:
             break
     assert min(took) < 0.7
-    assert guarded.is_unchanged()
     assert list(quiet.iterdir()) == []
 
 
 @attacks("harmless")
-def test_what_looks_like_an_attack_and_is_none(guarded: Guarded, quiet: Path, sql: str) -> None:
-    answer = store.query(guarded.engine, sql, seconds=5)
+def test_what_looks_like_an_attack_and_is_none(guarded: Engine, quiet: Path, sql: str) -> None:
+    answer = store.query(guarded, sql, seconds=5)
     assert answer.columns
     assert TOKEN not in str(answer)
-    assert guarded.is_unchanged()
     assert list(quiet.iterdir()) == []
 
 
@@ -146,9 +142,9 @@ def test_what_looks_like_an_attack_and_is_none(guarded: Guarded, quiet: Path, sq
         ("SELECT 1; SELECT 2", "one SELECT is answered at a time"),
     ],
 )
-def test_both_databases_say_the_same_of_what_is_left_out_or_too_much(guarded: Guarded, sql: str, words: str) -> None:
+def test_both_databases_say_the_same_of_what_is_left_out_or_too_much(guarded: Engine, sql: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        store.query(guarded.engine, sql)
+        store.query(guarded, sql)
 
 
 QUESTIONS = [
@@ -170,8 +166,8 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("sql", "rows"), QUESTIONS)
-def test_questions_are_answered(guarded: Guarded, sql: str, rows: list[tuple[object, ...]]) -> None:
-    answer = store.query(guarded.engine, sql)
+def test_questions_are_answered(guarded: Engine, sql: str, rows: list[tuple[object, ...]]) -> None:
+    answer = store.query(guarded, sql)
     assert answer.rows == rows
     assert not answer.truncated
 
@@ -183,8 +179,8 @@ def test_questions_are_answered(guarded: Guarded, sql: str, rows: list[tuple[obj
         ("SELECT key, value FROM v1_runs, json_each(tags) WHERE run_id = 1", [("branch", "main")]),
     ],
 )
-def test_tags_are_json_for_sqlite(on_sqlite: Guarded, sql: str, rows: list[tuple[object, ...]]) -> None:
-    assert store.query(on_sqlite.engine, sql).rows == rows
+def test_tags_are_json_for_sqlite(on_sqlite: Engine, sql: str, rows: list[tuple[object, ...]]) -> None:
+    assert store.query(on_sqlite, sql).rows == rows
 
 
 @pytest.mark.parametrize(
@@ -196,54 +192,54 @@ def test_tags_are_json_for_sqlite(on_sqlite: Guarded, sql: str, rows: list[tuple
         ("SELECT '(:a)', E'\\':a', $$:a$$, 1::text, :a -- :a", [("(:a)", "':a", ":a", "1", "x")]),
     ],
 )
-def test_what_postgres_alone_has(on_postgresql: Guarded, sql: str, rows: list[tuple[object, ...]]) -> None:
-    assert store.query(on_postgresql.engine, sql, {"a": "x"}).rows == rows
+def test_what_postgres_alone_has(on_postgresql: Engine, sql: str, rows: list[tuple[object, ...]]) -> None:
+    assert store.query(on_postgresql, sql, {"a": "x"}).rows == rows
 
 
 @pytest.mark.parametrize("view", store.VIEWS)
-def test_every_view_is_open(guarded: Guarded, view: str) -> None:
-    answer = store.query(guarded.engine, f"SELECT * FROM {view}")
+def test_every_view_is_open(guarded: Engine, view: str) -> None:
+    answer = store.query(guarded, f"SELECT * FROM {view}")
     assert answer.columns[: len(store.VIEWS[view][1])] == list(store.VIEWS[view][1])
 
 
-def test_a_division_by_zero_is_null_or_says_how_to_make_it_so(guarded: Guarded) -> None:
+def test_a_division_by_zero_is_null_or_says_how_to_make_it_so(guarded: Engine) -> None:
     query = "SELECT run_id / {} AS share FROM v1_runs"
-    assert {row[0] for row in store.query(guarded.engine, query.format("nullif(0 * run_id, 0)")).rows} == {None}
-    if guarded.engine.dialect.name == "sqlite":
-        assert {row[0] for row in store.query(guarded.engine, query.format("(0 * run_id)")).rows} == {None}
+    assert {row[0] for row in store.query(guarded, query.format("nullif(0 * run_id, 0)")).rows} == {None}
+    if guarded.dialect.name == "sqlite":
+        assert {row[0] for row in store.query(guarded, query.format("(0 * run_id)")).rows} == {None}
         return
     with pytest.raises(UsageError, match=r"division by zero; use a / nullif\(b, 0\)"):
-        store.query(guarded.engine, query.format("(0 * run_id)"))
+        store.query(guarded, query.format("(0 * run_id)"))
 
 
-def test_parameters_rows_and_their_limit(guarded: Guarded) -> None:
+def test_parameters_rows_and_their_limit(guarded: Engine) -> None:
     sql = "SELECT launch_index AS i FROM v1_launches WHERE run_id = :r AND kernel_short = :k ORDER BY 1"
     values = {"r": "1", "k": "gemm"}
     for most, answer in ((9, [(0,), (2,)]), (2, [(0,), (2,)]), (1, [(0,)]), (0, [])):
-        assert store.query(guarded.engine, sql, values, max_rows=most) == (["i"], answer, len(answer) < 2)
+        assert store.query(guarded, sql, values, max_rows=most) == (["i"], answer, len(answer) < 2)
     with pytest.raises(UsageError, match="invalid query"):
-        store.query(guarded.engine, sql, {"r": 1})
+        store.query(guarded, sql, {"r": 1})
     for hostile in ("' OR 1=1 --", "$1", ":r", "\\", "gemm' UNION SELECT token FROM secrets --"):
-        assert store.query(guarded.engine, sql, {"r": "1", "k": hostile}).rows == []
+        assert store.query(guarded, sql, {"r": "1", "k": hostile}).rows == []
 
 
 @pytest.mark.parametrize("value", [None, 3, 2.5, "text", b"bytes", "\U0001f600"])
-def test_values_of_every_type_come_back(guarded: Guarded, value: object) -> None:
-    assert store.query(guarded.engine, "SELECT :v AS v", {"v": value}).rows == [(value,)]
+def test_values_of_every_type_come_back(guarded: Engine, value: object) -> None:
+    assert store.query(guarded, "SELECT :v AS v", {"v": value}).rows == [(value,)]
 
 
-def test_a_value_of_another_type_is_refused(on_sqlite: Guarded) -> None:
+def test_a_value_of_another_type_is_refused(on_sqlite: Engine) -> None:
     with pytest.raises(UsageError, match="must be a text, a number, bytes or None"):
-        store.query(on_sqlite.engine, "SELECT :v", {"v": object()})
+        store.query(on_sqlite, "SELECT :v", {"v": object()})
 
 
-def test_an_answer_has_a_limit_of_bytes(guarded: Guarded) -> None:
+def test_an_answer_has_a_limit_of_bytes(guarded: Engine) -> None:
     wide = {
         "sqlite": "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT zeroblob(900000) FROM c",
         "postgresql": "SELECT w FROM (SELECT string_agg(md5(i::text), '') AS w FROM generate_series(1, 30000) i) x,"
         " generate_series(1, 100)",
     }
-    many = store.query(guarded.engine, wide[guarded.engine.dialect.name], seconds=20)
+    many = store.query(guarded, wide[guarded.dialect.name], seconds=20)
     assert many.truncated
     assert 60 < len(many.rows) < 75
 
@@ -259,41 +255,41 @@ def test_an_answer_has_a_limit_of_bytes(guarded: Guarded) -> None:
         (f"SELECT '{'x' * 200_000}'", "a value or the query is larger than allowed"),
     ],
 )
-def test_refusals_say_what_to_do(guarded: Guarded, sql: str, words: str) -> None:
+def test_refusals_say_what_to_do(guarded: Engine, sql: str, words: str) -> None:
     with pytest.raises(ProfsvcError, match=words):
-        store.query(guarded.engine, sql)
+        store.query(guarded, sql)
 
 
 @pytest.mark.parametrize("sql", [f"SELECT {'(' * 2000}1{')' * 2000}", f"SELECT {' UNION ALL SELECT '.join('1' * 100)}"])
-def test_deep_and_long_queries_are_refused(on_sqlite: Guarded, sql: str) -> None:
+def test_deep_and_long_queries_are_refused(on_sqlite: Engine, sql: str) -> None:
     with pytest.raises(UsageError):
-        store.query(on_sqlite.engine, sql)
+        store.query(on_sqlite, sql)
 
 
-def test_an_export_gives_every_row_in_small_pieces(guarded: Guarded) -> None:
+def test_an_export_gives_every_row_in_small_pieces(guarded: Engine) -> None:
     series = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) SELECT x FROM c"
-    with store.export(guarded.engine, series) as found:
+    with store.export(guarded, series) as found:
         chunks = list(found.chunks)
     assert [x for chunk in chunks for (x,) in chunk] == list(range(1, 20001))
     assert max(map(len, chunks)) <= 64
 
 
-def test_an_export_has_a_time_limit_of_its_own(guarded: Guarded) -> None:
+def test_an_export_has_a_time_limit_of_its_own(guarded: Engine) -> None:
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1000000000) SELECT x FROM c"
     started = time.perf_counter()
     with (
         pytest.raises(UsageError, match=r"longer than 0\.3 s"),
-        store.export(guarded.engine, endless + " ORDER BY x", seconds=0.3) as found,
+        store.export(guarded, endless + " ORDER BY x", seconds=0.3) as found,
     ):
         list(found.chunks)
     assert time.perf_counter() - started < 2
 
 
-def test_an_export_that_nobody_reads_to_the_end_is_ended(guarded: Guarded) -> None:
+def test_an_export_that_nobody_reads_to_the_end_is_ended(guarded: Engine) -> None:
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1000000000) SELECT x FROM c"
-    with store.export(guarded.engine, endless) as found:
+    with store.export(guarded, endless) as found:
         assert next(iter(found.chunks))[0] == (1,)
-    assert store.query(guarded.engine, "SELECT 1").rows == [(1,)]
+    assert store.query(guarded, "SELECT 1").rows == [(1,)]
 
 
 @only_on("sqlite", "a server's database cannot be unlinked")

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from profsvc import pipeline, store
+from profsvc import store
 from profsvc.errors import NotFoundError
 from profsvc.views.power.plots import series
-from tests.conftest import ROOT
-
-LOG = ROOT / "fixtures" / "held_out" / "power_smi.csv.gz"
+from tests.views import power_logs
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +14,7 @@ def logged(empty, tmp_path_factory):
     file = tmp_path_factory.mktemp("logged") / "store.sqlite"
     file.write_bytes(empty.read_bytes())
     engine = store.open_store(str(file), pooled=True)
-    with LOG.open("rb") as stream:
-        pipeline.ingest(engine, stream, LOG.name, store.RunInfo(name="board", device="NVIDIA H200"))
+    power_logs.fill(engine, "board")
     yield engine
     engine.dispose()
 
@@ -36,7 +33,7 @@ def test_series_are_the_readings(logged):
 
 def test_a_part_is_what_lies_in_it_and_one_reading_beside_it(logged):
     whole = series(logged, "board")
-    begin, end = whole["end_s"] / 3, whole["end_s"] / 2
+    begin, end = whole["end_s"] / 3 + 0.1, whole["end_s"] / 2 + 0.1  # between readings
     part = series(logged, "board", None, (begin, end))
     time = part["power"][0]["time_s"]
     assert (part["begin_s"], part["end_s"]) == (begin, end)

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
+from tests.inputs.uploads import ingest_all, without_analysis
 from tests.store.conftest import mostly_on_sqlite
 from tests.store.queries.told import One, details, program, raw, sums, trace, truth, upload
 
@@ -54,7 +55,7 @@ def test_each_launch_counts_once_whatever_files_tell_of_it(engine: Engine, names
 
 @mostly_on_sqlite("names", ORDERS, ON_BOTH, "+".join)
 def test_counters_of_all_files_are_those_of_the_launch(engine: Engine, names: Names) -> None:
-    upload_all(engine, names)
+    ingest_all(engine, [(FILES[name].encode(), f"{name}.csv") for name in names], store.RunInfo(name="r"))
     assert_each_launch_counts_once(engine, names)
     launches = "select launch_id from v1_launches"
     for view, count in (("v1_criteria", 8), ("v1_potential", 1)):
@@ -100,13 +101,15 @@ def test_what_several_files_tell_is_told_apart_again_when_one_goes_and_comes_bac
     engine: Engine, tmp_path: Path
 ) -> None:
     files = store.BlobStore(tmp_path / "files", free_bytes=0)
-    numbers = {name: upload(engine, FILES[name], f"{name}.csv", files=files).upload_id for name in
-               ("cut", "raw", "details", "trace")}  # fmt: skip
+    with without_analysis():
+        numbers = {name: upload(engine, FILES[name], f"{name}.csv", files=files).upload_id for name in
+                   ("cut", "raw", "details", "trace")}  # fmt: skip
     whole = truth(ALL, traced=True)
     for gone in ("trace", "raw", "details", "cut"):
         store.delete_upload(engine, numbers[gone] or 0)
         assert sums(engine) == (truth(ALL, traced=False) if gone == "trace" else whole)
-        pipeline.undelete(engine, files, numbers[gone] or 0)
+        with without_analysis():
+            pipeline.undelete(engine, files, numbers[gone] or 0)
         assert sums(engine) == whole
         pipeline.reparse(engine, files, numbers[gone] or 0)
         assert sums(engine) == whole

@@ -220,7 +220,7 @@ def test_sql_reads_plain_numbers_to_the_last_bit(
         assert connection.execute(query, {"t": cell, "f": factor}).one() == (cell, float(cell) * factor)
 
 
-PAGES = ("ncu_raw/h200_three_launches.csv.gz", "ncu_raw/plain.csv", "ncu_raw/german.csv", "demo/ncu_raw.csv.gz")
+PAGES = ("ncu_raw/h200_three_launches.csv.gz", "ncu_raw/plain.csv", "ncu_raw/german.csv")
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -7,9 +7,10 @@ import pytest
 
 from profsvc.client import Client
 from tests.store.queries.told import One, raw, trace
+from tests.views import power_logs
 from tests.web.conftest import running
 from tests.web.pages.browser.test_tasks import Clicks
-from tests.web.pages.conftest import HELD_OUT, window
+from tests.web.pages.conftest import window
 
 NAME = "<b>&\"'" + "n" * 280 + "</b>"
 KERNEL = "k_" + "<T*>&'" + "x" * 280
@@ -19,7 +20,7 @@ RUNS = {
     "no stalls": raw(LAUNCHES).encode(),
     "one launch": raw(LAUNCHES[:1]).encode(),
     NAME: raw(LAUNCHES[:3]).encode(),
-    "power": (HELD_OUT / "power_smi.csv.gz").read_bytes(),
+    "power": power_logs.log().encode(),
 }
 
 
