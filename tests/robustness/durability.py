@@ -1,12 +1,12 @@
 """Kills uploads at random moments, and lets many processes upload at once, and holds the store against what it said.
 
 ``python -m tests.robustness.durability --kills 500`` runs it on SQLite, with ``--postgres`` on a server (of the tests,
-or the one that PROFSVC_TEST_POSTGRES names). A process uploads file after file and writes down each that was
-acknowledged; it is killed (SIGKILL) after a random time, and another goes on at the first file that was not
-acknowledged. At the end the same files are uploaded undisturbed to a second store. Wrong is an acknowledged file that
-is not there, a file whose rows are not those of the second store, a run whose results are not, once what was cut short
-is finished, a file that is there twice, a row of no file, kept bytes that are missing or damaged, a database that fails
-its own check, and a file left over that ``doctor`` does not list.
+or the one that PROFSVC_TEST_POSTGRES names). A process uploads file after file, each as a run or with ``--runs 3`` into
+so many, and writes down each that was acknowledged; it is killed (SIGKILL) after a random time, and another goes on at
+the first file that was not acknowledged. At the end the same files are uploaded undisturbed to a second store. Wrong is
+an acknowledged file that is not there, a file whose rows are not those of the second store, a run whose results are
+not, once what was cut short is finished, a file that is there twice, a row of no file, kept bytes that are missing or
+damaged, a database that fails its own check, and a file left over that ``doctor`` does not list.
 
 ``--crowd 16`` lets so many processes upload 100 files each at once, half of which others upload too.
 """
@@ -96,6 +96,11 @@ def content(number: int) -> bytes:
     return text.encode()
 
 
+def run_of(number: int, runs: int) -> str:
+    """Name the run of a file: its own, or one of so many."""
+    return f"run {number % runs}" if runs else f"file {number}"
+
+
 def drive(url: str, folder: str, ledger: str, numbers: list[int], runs: int = 0) -> None:
     """Upload files until killed, each as a run or into so many runs; write down each that is stored."""
     os.environ["PROFSVC_FILES"] = folder
@@ -110,8 +115,7 @@ def drive(url: str, folder: str, ledger: str, numbers: list[int], runs: int = 0)
                     100 if number % 2 else 20_000
                 )  # half of the files wait beside the store, as long ones do
                 results_writer.MIN_STAGED_ROWS = 0 if number % 4 < 2 else 50_000
-                name = f"run {number % runs}" if runs else f"file {number}"
-                run = store.RunInfo(name=name, tags={"a": "1", "b": str(number)})
+                run = store.RunInfo(name=run_of(number, runs), tags={"a": "1", "b": str(number)})
                 verdict = pipeline.ingest(engine, io.BytesIO(data), f"{number}.csv", run, files=files)
                 book.write(f"{number} {verdict.sha256} {verdict.upload_id}\n".encode())
     except BaseException:
@@ -142,8 +146,8 @@ def _warm() -> float:
     return time.perf_counter() - began
 
 
-def kills(url: str, folder: Path, count: int, seed: int = 1) -> Outcome:
-    """Kill uploads so often; return how it went."""
+def kills(url: str, folder: Path, count: int, seed: int = 1, runs: int = 0) -> Outcome:
+    """Kill uploads so often, each file a run or into so many runs; return how it went."""
     draw, ledger, longest = random.Random(seed), folder / "ledger", _warm()
     if url.startswith("postgresql"):
         longest *= SLOWER
@@ -151,7 +155,7 @@ def kills(url: str, folder: Path, count: int, seed: int = 1) -> Outcome:
     for _ in range(count):
         first = len(book(ledger))
         process = FORK.Process(
-            target=drive, args=(url, str(folder / "kept"), str(ledger), list(range(first, first + 99)))
+            target=drive, args=(url, str(folder / "kept"), str(ledger), list(range(first, first + 99)), runs)
         )
         process.start()
         time.sleep(draw.uniform(0, longest))
@@ -164,7 +168,7 @@ def kills(url: str, folder: Path, count: int, seed: int = 1) -> Outcome:
     engine = store.open_store(url)
     try:
         left = store.unneeded_files(engine, store.blob_store_of(engine, str(folder / "kept")))
-        wrong += compare(engine, folder, acknowledged)
+        wrong += compare(engine, folder, acknowledged, runs)
     finally:
         engine.dispose()
     if count > 50 and not acknowledged:
@@ -214,8 +218,8 @@ def crowd(url: str, folder: Path, processes: int, each: int) -> Outcome:
     return Outcome({"acknowledged": len(entries), "stored": stored, "seconds": round(took, 1)}, wrong)
 
 
-def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int]]) -> list[str]:
-    """Hold a store against what was acknowledged and against one that was never disturbed."""
+def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int]], runs: int = 0) -> list[str]:
+    """Hold a store against what was acknowledged and against one that was never disturbed, with as many ``runs``."""
     files = store.blob_store_of(engine, str(folder / "kept"))
     pipeline.analyze_unfinished(engine, files)
     found, wrong = prints(engine), [*unowned(engine), *damaged(engine)]
@@ -233,9 +237,12 @@ def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int
         if sha256 in uploads and uploads[sha256]["upload_id"] != upload
     ]
     wrong += [f"upload {row['upload_id']} is of no file" for sha256, row in uploads.items() if sha256 not in numbers]
-    undisturbed = upload_undisturbed([numbers[sha256] for sha256 in found if sha256 in numbers])
+    stored = [numbers[sha256] for sha256 in found if sha256 in numbers]
+    undisturbed = upload_undisturbed(stored)
     should = {sha256: undisturbed[numbers[sha256]][0] for sha256 in found if sha256 in numbers}
     results = {f"file {number}": counts for number, (_, counts) in undisturbed.items()}
+    if runs:
+        results = results_in_runs(stored, runs)
     made = counted_results(engine)
     wrong += [
         f"{run}: results {made[run]}, should be {should_be}"
@@ -247,12 +254,24 @@ def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int
     return wrong + unlisted(engine, files)
 
 
+def results_in_runs(numbers: list[int], runs: int) -> dict[str, list[int]]:
+    """Return how many results so many runs have that these files were uploaded into undisturbed."""
+    with tempfile.TemporaryDirectory() as place:
+        clean = store.open_store(str(Path(place) / "clean.sqlite"))
+        for number in numbers:
+            run = store.RunInfo(name=run_of(number, runs))
+            pipeline.ingest(clean, io.BytesIO(content(number)), f"{number}.csv", run)
+        found = counted_results(clean)
+        clean.dispose()
+    return found
+
+
 def upload_undisturbed(numbers: list[int]) -> dict[int, tuple[Any, list[int]]]:
     """Return what files come to that nothing disturbs; each is uploaded once in a process, to a store of its own."""
     with tempfile.TemporaryDirectory() as place:
         clean = store.open_store(str(Path(place) / "clean.sqlite"))
         for number in (new := [number for number in numbers if number not in UNDISTURBED]):
-            pipeline.ingest(clean, io.BytesIO(content(number)), f"{number}.csv", store.RunInfo(name=f"file {number}"))
+            pipeline.ingest(clean, io.BytesIO(content(number)), f"{number}.csv", store.RunInfo(name=run_of(number, 0)))
         rows, results = prints(clean), counted_results(clean)
         clean.dispose()
     for number in new:
@@ -342,6 +361,7 @@ def place(on_server: bool) -> Iterator[tuple[str, Path]]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=0, help="kill uploads into so many runs, instead of one per file")
     parser.add_argument("--crowd", type=int, default=0, help="how many processes")
     parser.add_argument("--each", type=int, default=100, help="files of each process")
     parser.add_argument("--postgres", action="store_true")
@@ -354,7 +374,7 @@ def main() -> None:
         outcome = (
             crowd(url, folder, options.crowd, options.each)
             if options.crowd
-            else kills(url, folder, options.kills or 500, options.seed)
+            else kills(url, folder, options.kills or 500, options.seed, options.runs)
         )
         print(", ".join(f"{count} {name}" for name, count in outcome.done.items()))
         for words in outcome.wrong[:20]:
