@@ -13,6 +13,7 @@ from click.exceptions import Exit
 from profsvc.cli.console.common import OutputOption, open_engine, open_files, parse_pairs, print_message, print_rows
 from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.console.exit_codes import INTERRUPTED
+from profsvc.cli.console.progress import progress_of
 from profsvc.errors import InputError, PartlyStoredError, ServiceError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def ingest(
     groups = scale.group_files(paths, run_by)
     total = sum(len(group.files) for group in groups)
     began, outcomes, interrupted = perf_counter(), [], False
-    with working(context, cluster, workers) as (opened, mapped), _progress(total, "files") as step:
+    with working(context, cluster, workers) as (opened, mapped), progress_of(total, "files") as step:
         try:
             for outcome in scale.ingest(opened, mapped, groups, info, how, dated=at == OF_FILE):
                 outcomes.append(outcome)
@@ -120,23 +121,6 @@ def working(context: Context, cluster: str, count: int) -> "Iterator[tuple[Opene
     )
     with made as mapped:
         yield opened, mapped
-
-
-@contextmanager
-def _progress(total: int, what: str) -> Iterator[Any]:
-    """Show how many are done, on a terminal; yield what is called for each."""
-    import sys
-
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = BarColumn(), MofNCompleteColumn(), what, TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
 
 
 def _report(outcomes: "Sequence[Outcome]", seconds: float, output: str) -> None:

@@ -4,7 +4,9 @@ import dataclasses
 import gc
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 from click import Context
 
+from profsvc.cli.console import verbosity
 from profsvc.cli.console.common import (
     OutputOption,
     describe_upload,
@@ -23,6 +26,7 @@ from profsvc.cli.console.common import (
     print_rows,
 )
 from profsvc.cli.console.declaration import Argument, Group, Option
+from profsvc.cli.console.progress import progress_of
 from profsvc.cli.load.ingest import ClusterOption, WorkersOption, working
 from profsvc.errors import InputError, NotFoundError, PartlyStoredError, ProfsvcError, UsageError, counted
 
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     Take = Callable[[BinaryIO, str, Progress | None, RunInfo], ImportResult | None]
 
 OF_FILE = "file"
+MAX_FILES_TOLD = 10
+"""Of more files on a terminal there is a summary, and not a line for each."""
 MIN_OBJECTS_TO_COLLECT = 50_000
 """What is imported is a million objects that stay; Python looks through them again with every 700 that are new."""
 COLUMNS = (
@@ -75,7 +81,7 @@ def _files(paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     return files, refused
 
 
-def one(text: str, work: "Work") -> "ImportResult | None":
+def one(text: str, work: "Work", *, bar: bool = True) -> "ImportResult | None":
     """Open a file (or stdin) and hand it to ``work``, with a progress bar on a terminal."""
     if text == "-":
         return work(sys.stdin.buffer, "stdin", None)
@@ -86,7 +92,7 @@ def one(text: str, work: "Work") -> "ImportResult | None":
     except OSError as error:
         raise InputError(f"it cannot be read: {error.strerror}") from None
     with stream:
-        if not sys.stderr.isatty():
+        if not bar or not sys.stderr.isatty():
             return work(stream, name, None)
         from rich.console import Console
         from rich.markup import escape
@@ -94,9 +100,9 @@ def one(text: str, work: "Work") -> "ImportResult | None":
 
         from profsvc.reports.rows import visible
 
-        with Bar(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(escape(visible(name)), total=path.stat().st_size)
-            return work(stream, name, partial(bar.advance, task))
+        with Bar(console=Console(stderr=True), transient=True) as shown:
+            task = shown.add_task(escape(visible(name)), total=path.stat().st_size)
+            return work(stream, name, partial(shown.advance, task))
 
 
 def upload(
@@ -213,13 +219,20 @@ def written_at(about: os.stat_result) -> str:
 def store_files(
     files: Sequence[str], taking: Taking, info: "RunInfo", checked: bool = False, *, dated: bool = False
 ) -> tuple[list["ImportResult"], int]:
-    """Take the files, ``dated`` each by when it was written; return the verdicts on them, and how many were refused."""
+    """Take the files, ``dated`` each by when it was written; return the verdicts on them, and how many were refused.
+
+    On a terminal many files have one bar and one sentence, and those that were refused are listed.
+    """
     verdicts: list[ImportResult] = []
+    refusals: list[str] = []
+    brief = len(files) > MAX_FILES_TOLD and sys.stderr.isatty() and verbosity.level == verbosity.NORMAL
+    began = time.monotonic()
     try:
-        refused = _take_files(files, taking.take, info, verdicts, checked=checked, dated=dated)
-        if taking.finish:
-            for run_id in _run_ids(verdicts):
-                taking.finish(run_id)
+        with progress_of(len(files), "files") if brief else nullcontext() as advance:
+            _take_files(files, taking.take, info, verdicts, refusals, checked=checked, dated=dated, advance=advance)
+            if taking.finish:
+                for run_id in _run_ids(verdicts):
+                    taking.finish(run_id)
     except (KeyboardInterrupt, ProfsvcError):
         if taking.finish and verdicts:
             runs = " ".join(map(str, _run_ids(verdicts)))
@@ -229,7 +242,33 @@ def store_files(
                 kind="error",
             )
         raise
-    return verdicts, refused
+    finally:
+        for refusal in refusals if brief else ():
+            print_message(refusal, kind="error")
+    if brief:
+        _print_summary(verdicts, len(refusals), len(files), time.monotonic() - began, checked=checked)
+    return verdicts, len(refusals)
+
+
+def _print_summary(
+    verdicts: "Sequence[ImportResult]", refused: int, files: int, seconds: float, *, checked: bool
+) -> None:
+    """Print the outcome of many files in one sentence, and how to see more of each."""
+    known = sum(one.known for one in verdicts)
+    counts = {
+        "would be stored" if checked else "stored": len(verdicts) - known,
+        "already stored": known,
+        "queued": files - len(verdicts) - refused,
+        "refused": refused,
+    }
+    shown = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    runs = {one.run_id: one.run for one in verdicts if one.run_id is not None}
+    where = "".join(f"; run {name!r} (id {number})" for number, name in runs.items())
+    where = where if len(runs) < 2 else f"; {len(runs)} runs"
+    print_message(f"{counted(files, 'file')} in {seconds:.1f} s: {shown}{where}")
+    if noted := sum(bool(one.message or one.warnings or one.lines_rejected) for one in verdicts):
+        verb = "has" if noted == 1 else "have"
+        print_message(f"{counted(noted, 'file')} {verb} notes or warnings; --verbose prints each, -o json has all")
 
 
 def _run_ids(verdicts: "Sequence[ImportResult]") -> list[int]:
@@ -237,10 +276,20 @@ def _run_ids(verdicts: "Sequence[ImportResult]") -> list[int]:
 
 
 def _take_files(
-    files: Sequence[str], take: "Take", info: "RunInfo", verdicts: list["ImportResult"], *, checked: bool, dated: bool
-) -> int:
-    """Take the files, add the verdict on each that is stored, and return how many were refused."""
-    refused = 0
+    files: Sequence[str],
+    take: "Take",
+    info: "RunInfo",
+    verdicts: list["ImportResult"],
+    refusals: list[str],
+    *,
+    checked: bool,
+    dated: bool,
+    advance: "Callable[[], None] | None",
+) -> None:
+    """Take the files; add the verdict on each that is stored, and the words on each that is refused.
+
+    Both are printed at once, but not with ``advance``, which is called for each file.
+    """
     for text in files:
         if dated:
             info = dataclasses.replace(info, at=written_at(Path(text).stat()))
@@ -250,19 +299,22 @@ def _take_files(
         ) -> "ImportResult | None":
             return take(stream, name, progress, info)
 
+        verdict = None
         try:
-            verdict = one(text, work)
+            verdict = one(text, work, bar=advance is None)
         except InputError as error:
-            print_message(f"{text}: refused: {error}", kind="error")
-            refused += 1
-            continue
-        if verdict is None:  # it is queued for the service
+            refusals.append(f"{text}: refused: {error}")
+            if advance is None:
+                print_message(refusals[-1], kind="error")
+        if advance is not None:
+            advance()
+        if verdict is None:  # it is refused, or queued for the service
             continue
         verdicts.append(verdict)
         if info.name is None and verdict.run_id is not None:
             info = dataclasses.replace(info, run_id=verdict.run_id)  # the first file makes the run of the others
-        print_message(describe_upload(verdict, checked=checked))
-    return refused
+        if advance is None:
+            print_message(describe_upload(verdict, checked=checked))
 
 
 def analyze(

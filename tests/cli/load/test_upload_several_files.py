@@ -1,13 +1,18 @@
 """``upload`` of several files and of folders: into one run, beside bad ones, and stopped half way."""
 
+import io
 import os
+import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from profsvc import pipeline
-from profsvc.errors import ServiceError
+from profsvc import pipeline, store
+from profsvc.cli.console import verbosity
+from profsvc.cli.load import upload
+from profsvc.errors import InputError, ServiceError
 from profsvc.pipeline import analysis
 from tests.cli.load.test_upload import BAD, PLAIN, select
 
@@ -122,3 +127,65 @@ def test_an_upload_that_stops_says_what_is_not_computed_yet(cli, fixtures, store
     assert cli("upload", *files, "--run", "r").code == 0
     assert len(select(store_file, "v1_uploads")) == 3
     assert select(store_file, "v1_criteria")
+
+
+def terminal(monkeypatch):
+    """Make stderr a terminal; return a function that returns what it shows."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("TERM", "dumb")
+    return lambda: re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue())
+
+
+def stored(count, folder):
+    """Store so many files of which the third is refused, the second known, and the fourth has a note."""
+    names = [folder / f"{number}.csv" for number in range(count)]
+    for name in names:
+        name.touch()
+
+    def take(_stream, name, _progress, _info):
+        if name == "2.csv":
+            raise InputError("it has no rows")
+        message = "a note" if name == "3.csv" else ""
+        return pipeline.ImportResult(name, known=name == "1.csv", run_id=7, run="ci", upload_id=1, message=message)
+
+    return upload.store_files(list(map(str, names)), upload.Taking(take), store.RunInfo(name="ci"))
+
+
+def test_many_files_on_a_terminal_have_a_summary_that_lists_the_refused(tmp_path, monkeypatch):
+    shown = terminal(monkeypatch)
+    verdicts, refused = stored(12, tmp_path)
+    assert (len(verdicts), refused) == (11, 1)
+    told = shown()
+    assert re.search(r"12 files in [\d.]+ s: 10 stored, 1 already stored, 1 refused; run 'ci' \(id 7\)\n", told)
+    assert f"{tmp_path / '2.csv'}: refused: it has no rows\n" in told
+    assert "1 file has notes or warnings; --verbose prints each, -o json has all\n" in told
+    assert "stored as upload" not in told
+
+
+def test_few_files_on_a_terminal_and_many_with_verbose_have_a_line_each(tmp_path, monkeypatch):
+    shown = terminal(monkeypatch)
+    stored(10, tmp_path)
+    assert shown().count("stored as upload") == 9
+    monkeypatch.setattr(verbosity, "level", verbosity.VERBOSE)
+    stored(12, tmp_path)
+    assert shown().count("stored as upload") == 20
+    assert "files in" not in shown()
+
+
+def test_what_was_refused_of_many_files_is_told_where_the_upload_stops(tmp_path, monkeypatch):
+    shown = terminal(monkeypatch)
+
+    def take(_stream, name, _progress, _info):
+        raise InputError("it has no rows") if name == "2.csv" else ServiceError("the disk is full")
+
+    for number in range(2, 14):
+        (tmp_path / f"{number}.csv").touch()
+    with pytest.raises(ServiceError):
+        upload.store_files([str(tmp_path / f"{n}.csv") for n in range(2, 14)], upload.Taking(take), store.RunInfo())
+    assert "2.csv: refused: it has no rows" in shown()
