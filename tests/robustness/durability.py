@@ -46,7 +46,7 @@ from tests.command_line import parser_of
 from tests.environment import postgres
 
 Make = Callable[[int], Iterator[str]]
-SLOWER = 4  # a file takes so much longer on a server, whose connections are made again
+SLOWER = 2  # a file takes so much longer on a server, whose connections are made again
 KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))
 RUNS = 4  # that a crowd uploads into
 # A new process that has imported what this module imports and what an upload imports when it first needs it, and no

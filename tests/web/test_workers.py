@@ -168,7 +168,7 @@ def test_uploads_go_on_while_processes_are_killed(engine):
         for one in threads:
             one.start()
         for _ in range(3):
-            time.sleep(1.0)
+            time.sleep(0.4)
             if workers := service.workers():
                 with suppress(ProcessLookupError):
                     os.kill(workers[0], signal.SIGKILL)

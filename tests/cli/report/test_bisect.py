@@ -16,6 +16,7 @@ from profsvc.pipeline.nightly import report_of_night
 from profsvc.pipeline.nightly.blame import blame
 from profsvc.views.nightly import findings as of_findings
 from tests.conftest import opened
+from tests.inputs.uploads import without_analysis
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -69,7 +70,8 @@ def trace(ns: float) -> bytes:
 def put(engine, night: int, ns: float, commit: str) -> None:
     at = f"2026-03-{night + 1:02}T02:00:00Z"
     run = store.RunInfo(name=f"night {night}", project="lab", started_at=at, at=at, commit_id=commit)
-    pipeline.ingest(engine, io.BytesIO(trace(ns)), "trace.csv", run)
+    with without_analysis():
+        pipeline.ingest(engine, io.BytesIO(trace(ns)), "trace.csv", run)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +186,8 @@ def test_what_is_slow_at_the_commit_before_the_change_too_is_no_commits_fault(fo
     def measured(number: int) -> dict:
         count = len(store.select(engine, "v1_runs"))
         run = store.RunInfo(name=f"search {count}", project="lab bisect", commit_id=hashes[number])
-        pipeline.ingest(engine, io.BytesIO(trace(LEVELS[1] + 7 * count)), "trace.csv", run)
+        with without_analysis():
+            pipeline.ingest(engine, io.BytesIO(trace(LEVELS[1] + 7 * count)), "trace.csv", run)
         return blame(engine, row, folder)
 
     for _ in range(4):

@@ -17,6 +17,7 @@ from tests.web import conftest
 from tests.web.conftest import PLAIN, ROOT, SMI
 
 service, site = (getattr(conftest, name) for name in ("service", "site"))
+pytestmark = pytest.mark.usefixtures("unanalysed")
 
 
 @pytest.fixture

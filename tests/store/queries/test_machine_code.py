@@ -1,5 +1,6 @@
 """Machine code of launches: their instructions in the order of addresses, with the waits for memory."""
 
+import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
@@ -7,6 +8,7 @@ from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launche
 from tests.store.queries.told import raw, upload
 
 
+@pytest.mark.usefixtures("unanalysed")
 def test_instructions_come_in_the_order_of_their_addresses(engine: Engine) -> None:
     upload(engine, raw(launches(REDUCE, SAXPY)), "raw.csv")
     upload(engine, both(REDUCE, SAXPY), "source.csv")

@@ -62,7 +62,12 @@ REPORT = [
 
 @pytest.mark.usefixtures("unanalysed")
 @pytest.mark.skipif(not ncu_report.package_folder(), reason="the package ncu-report is not installed")
-@pytest.mark.parametrize("files", [REPORT, REPORT[::-1]], ids=["report first", "report last"])
+@pytest.mark.parametrize(
+    ("url", "files"),
+    [("sqlite", REPORT), ("sqlite", REPORT[::-1]), ("staged", REPORT), ("postgresql", REPORT[::-1])],
+    ids=["sqlite-report first", "sqlite-report last", "staged-report first", "postgresql-report last"],
+    indirect=["url"],
+)
 def test_a_report_beside_its_pages_counts_once(engine: Engine, files: list[Path]) -> None:
     counts = (
         "select count(*), sum(duration_ns) from v1_launches",

@@ -1,5 +1,6 @@
 """A store with runs of three months, from real exports of many kinds, and what it holds in its base tables."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading
 from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.store.schema.tables import metadata
+from tests.inputs.uploads import without_analysis
 
 FIXTURES = Path(__file__).parents[4] / "fixtures"
 # Run -> when it was measured, and its files.
@@ -28,7 +30,9 @@ def put(engine: Engine, files: BlobStore, run: str) -> list[int]:
     at, paths = RUNS[run]
     numbers = []
     for path in paths:
-        with (FIXTURES / path).open("rb") as stream:
+        # The last file of a run has it analysed, with all of them.
+        analysed = nullcontext() if path == paths[-1] else without_analysis()
+        with (FIXTURES / path).open("rb") as stream, analysed:
             info = store.RunInfo(name=run, at=at, commit_id="c0ffee", tags={"branch": "main"})
             numbers.append(int(pipeline.ingest(engine, stream, Path(path).name, info, files=files).upload_id or 0))
     return numbers
