@@ -84,3 +84,5 @@ def test_the_readme_of_the_fixtures_mentions_every_file():
         if not re.search(rf"(?<!\w){re.escape(stem)}(?!\w)", text) and not any(fnmatch(name, glob) for glob in globs):
             missing.append(name)
     assert missing == []
+    folders = {path.name for path in FIXTURES.iterdir() if path.is_dir()}
+    assert folders - set(re.findall(r"`(\w+)/", text)) == set()
