@@ -10,7 +10,7 @@ from profsvc.formulas.numerics.distributions import student_tail
 from profsvc.formulas.numerics.series import MAD_TO_SD
 
 MIN_SERIES = 10  # that say together in which state a night was
-MIN_CALM_NIGHTS = 8
+MIN_CALM_NIGHTS = 5
 MIN_CALM_SHARE = 0.25
 MIN_OTHER_NIGHTS = 2
 MIN_NOISE_RATIO = 2.0  # of the other nights over the calm ones, from which the calm ones alone decide about a series
@@ -58,7 +58,7 @@ def night_states(x: Array) -> NightStates:
 
     Returns: NightStates.
 
-    Range: fewer than ten series, or than eight calm nights: all are calm.
+    Range: fewer than ten series, or than five calm nights: all are calm.
 
     Every third night the clock is low for all of twelve kernels:
 

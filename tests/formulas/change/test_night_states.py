@@ -31,6 +31,13 @@ def test_other_nights_are_told_by_their_kernels(nights: int) -> None:
     assert states.affected.tolist() == [True] * 14 + [False] * 6
 
 
+def test_the_second_time_in_a_short_history_is_known() -> None:
+    """One night at the power limit, six calm ones, and three at the limit again."""
+    away = np.array([False, True, False, False, False, False, False, False, True, True, True])
+    states = night_states(board(np.random.default_rng(SEED), away))
+    assert np.array_equal(states.calm, ~away)
+
+
 def test_a_change_of_one_kernel_or_all_does_not_move_the_states() -> None:
     rng = np.random.default_rng(SEED)
     away = random_nights(rng, 60)
@@ -61,7 +68,7 @@ def test_what_is_no_habit_of_the_board_leaves_every_night(case: str) -> None:
     if case == "few":
         x = board(rng, random_nights(rng, 60), kernels=9, sensitive=9)
     if case == "short":
-        x = board(rng, random_nights(rng, 9))
+        x = board(rng, random_nights(rng, 6))
     if case == "independent":
         x = 1e5 * (1 + 0.1 * (rng.random((20, 60)) < 0.4) + 0.001 * rng.standard_normal((20, 60)))
     if case == "empty":
