@@ -120,7 +120,8 @@ def _table(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> st
     cells = [[cell(r.get(c)) for c in columns] for r in rows]
     headings = [visible(column) for column in columns]
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
-    if sum(widths) + 2 * (len(widths) - 1) <= (width or WIDTH) and all(map(str.isascii, chain(headings, *cells))):
+    fits = not cells or sum(widths) + 2 * (len(widths) - 1) <= (width or WIDTH)  # without rows, whole names
+    if fits and all(map(str.isascii, chain(headings, *cells))):
         return "".join(_aligned(line, widths, numeric) for line in [headings, *cells])
     return _wrapped(headings, cells, numeric, width or WIDTH)
 

@@ -87,6 +87,10 @@ def test_a_narrow_table_keeps_its_width_and_says_what_it_cut():
     assert "word " * 8 in wide
 
 
+def test_a_table_without_rows_tells_whole_names_however_narrow():
+    assert render(["finding_id", "value_before"], [], "table", width=12) == "finding_id  value_before\n"
+
+
 def test_markdown_is_one_table_whatever_the_cells_hold():
     lines = str(render(["a|b", "x"], [{"a|b": "<b>|`c`\\[d](e)\n&amp;", "x": 0.123456}], "md")).splitlines()
     assert lines == [

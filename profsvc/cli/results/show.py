@@ -76,6 +76,7 @@ def runs(
 def show(
     context: Context,
     run: Annotated[str, Argument(help="Run by name or id; default: the newest.")] = "",
+    kernel_or_launch: Annotated[str, Argument(help="The same as --kernel.", metavar="KERNEL")] = "",
     kernel: Annotated[str, Option(help="Details of one launch by number, or of a kernel by (part of) its name.")] = "",
     limit: Annotated[int, Option(min=0, help="Show one row per launch for this many, longest first.", metavar="N")] = 0,
     every: Annotated[bool, Option("--all", help="Show one row per launch, for all of them.")] = False,
@@ -124,6 +125,9 @@ def show(
 
       profsvc show nightly -o csv
     """
+    if kernel and kernel_or_launch:
+        raise UsageError(f"{kernel_or_launch!r} and --kernel {kernel!r} say the same; give one of them")
+    kernel = kernel or kernel_or_launch
     if source:
         if before or before_kernel:
             earlier, later = (before or run, before_kernel or kernel), (run, kernel)

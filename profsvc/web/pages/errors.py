@@ -1,9 +1,11 @@
 """Error pages for browsers, with the message of the JSON error."""
 
+import re
+
 from starlette.requests import Request
 from starlette.responses import Response
 
-from profsvc.errors import ProfsvcError, TokenError
+from profsvc.errors import NotFoundError, ProfsvcError, TokenError
 from profsvc.web.http.cookies import token_cookie
 from profsvc.web.http.json_log import LOG
 from profsvc.web.http.responses import error_response
@@ -35,6 +37,8 @@ def _error_page(request: Request, error: ProfsvcError, request_id: str) -> bytes
     is_unknown = isinstance(error, TokenError)
     requested_path = path_to(request, request.scope["path"].removeprefix(request.scope["root_path"]),
                     request.query_params.multi_items())  # fmt: skip
+    below_run = re.match(r"/runs/([0-9]+)/.", requested_path) if error.status == NotFoundError.status else None
+    is_run_unknown = str(error).startswith("no run ")
     return render(
         request,
         "error.html",
@@ -44,6 +48,7 @@ def _error_page(request: Request, error: ProfsvcError, request_id: str) -> bytes
         status=error.status,
         request_id=request_id,
         is_unknown=is_unknown,
+        run=path_to(request, f"/runs/{below_run[1]}") if below_run and not is_run_unknown else "",
         after=requested_path if request.method == "GET" and is_unknown else path_to(request, "/"),
         again=_came_from_elsewhere(request) if is_unknown else False,
     )

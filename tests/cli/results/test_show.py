@@ -103,6 +103,9 @@ def test_show_has_a_row_a_launch(on_demo):
 def test_a_launch_is_opened_by_number_and_a_kernel_by_name(on_demo):
     assert on_demo("show", "h200", "--kernel", "3").out.startswith("#3 reduce_v4_firstadd(")
     assert on_demo("show", "h200", "--kernel", "#3").out == on_demo("show", "h200", "--kernel", "3").out
+    assert on_demo("show", "h200", "3").out == on_demo("show", "h200", "--kernel", "3").out
+    twice = on_demo("show", "h200", "3", "--kernel", "saxpy")
+    assert (twice.code, "say the same; give one" in twice.err) == (2, True)
     opened = json.loads(on_demo("show", "h200", "--kernel", "strided_copy", "-o", "json").out)
     assert [one["launch"]["launch_index"] for one in opened["launches"]] == list(range(8, 14))
     part = json.loads(on_demo("show", "h200", "--kernel", "bankconf", "-o", "json").out)

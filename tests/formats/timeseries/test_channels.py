@@ -104,3 +104,10 @@ def test_samples_of_a_sensor_count_on_and_no_reason_can_be_written():
     assert found.take(LOCAL)["samples"].frame["reason"].tolist() == ["n/a"]
     assert found.take(LOCAL) == {}
     assert isinstance(found.table()["sensors"], ColumnTable)
+
+
+def test_a_value_that_returns_by_chance_is_not_a_slow_sensor():
+    at = [n * 1000 * MS for n in range(6)]
+    assert channel(readings(at, [37.5, 38.7, 37.5, 38.7, 38.7, 38.7])).quality() is None
+    slow = channel(readings(at, [37.5, 37.5, 38.7, 38.7, 37.5, 37.5])).quality()
+    assert slow == "updates every 2000 ms but was polled every 1000 ms (medians): 3 of 6 readings are duplicates"

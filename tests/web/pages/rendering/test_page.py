@@ -190,6 +190,12 @@ def test_errors_are_pages_for_who_asks_for_pages(shown):
     assert data.status_code == 404
     assert message.replace("'", "&#39;") in page.text
     assert page.headers["x-request-id"] in page.text
+    way_back = '<a href="/runs/1">The run</a>'
+    assert way_back not in page.text
+    below = shown.service.http.get(shown.service.url + "/runs/1/launches/7", headers=HTML)
+    assert (below.status_code, way_back in below.text) == (404, True)
+    no_run = shown.service.http.get(shown.service.url + "/runs/999999/power", headers=HTML)
+    assert (no_run.status_code, "The run</a>" in no_run.text) == (404, False)
     wrong = shown.service.http.get(shown.service.url + "/?order=luck", headers=HTML)
     assert wrong.status_code == 400
     assert "order=&#39;luck&#39; is not known" in wrong.text

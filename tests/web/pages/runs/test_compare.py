@@ -53,6 +53,12 @@ def test_the_previous_run_of_the_branch_is_two_clicks_away(chromium, shown):
     assert answer["before"]["run_id"] == before["run_id"]
 
 
+@pytest.mark.parametrize("pair", ["before={night_before}&after={night}", "before={run}&after={run}"])
+def test_nsight_estimates_are_explained_where_a_column_has_them(shown, pair):
+    text = shown.html(f"/compare?{pair}")
+    assert ("Nsight estimate: the largest" in text) == (re.search(r">\s*Nsight estimate\s*<", text) is not None)
+
+
 def test_the_first_run_has_none_before(shown):
     assert store.previous_run(shown.service.site.engine, 1) is None
     assert "is the first of its project" in shown.service.refused("/v1/compare", NotFoundError.status, after=1)
