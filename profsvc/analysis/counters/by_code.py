@@ -8,6 +8,7 @@ import pandas as pd
 
 from profsvc.analysis.counters.merged import SourcedCounters, merge_counters
 from profsvc.analysis.source_code.addresses import load_counts, loops_of
+from profsvc.analysis.source_code.assembled_words import assembled_threads
 from profsvc.analysis.source_code.bfloat16 import unpacked_threads
 from profsvc.analysis.source_code.bits import bit_by_bit_threads
 from profsvc.analysis.source_code.functions import spared_threads
@@ -41,7 +42,7 @@ SOURCES = {
     ALONE: "source page: sum(instructions) of sections that one thread of a warp executes, from 32 instructions on",
     BFLOAT16: "source page: sum(thread_instructions_on) of shifts, masks and permutations that unpack a bfloat16",
     FUNCTIONS: "source page: calls of functions of the math library times the arithmetic that cheaper forms spare",
-    BITS: "source page: sum(thread_instructions_on) of loops that move a bit at a time, beyond one for each bit",
+    BITS: "source page: sum(thread_instructions_on) of code that moves a bit at a time, beyond what words take",
     UPPER: "source page: sum(thread_instructions_on) of upper halves of indices, beyond one for each access",
     SHARED_WORDS: "source page: sum(thread_instructions_on * access_size / 32) of LDS",
     SHARED_LANES: "source page: what lanes that are on fill of ideal_shared_wavefronts, over what active lanes do",
@@ -83,7 +84,7 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             ALONE: lanes[1],
             BFLOAT16: unpacked_threads(rows, own),
             FUNCTIONS: spared_threads(rows),
-            BITS: bit_by_bit_threads(rows, own, loops),
+            BITS: max(bit_by_bit_threads(rows, own, loops), assembled_threads(rows, own)),
             UPPER: upper_half_threads(rows, own, loops),
             SHARED_WORDS: _words(rows, own),
             SHARED_LANES: _share(

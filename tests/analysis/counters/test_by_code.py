@@ -79,6 +79,14 @@ def test_functions_and_bits_are_counted_by_threads() -> None:
     assert table[BITS].tolist() == [0, 0]
 
 
+def test_words_that_are_put_together_bit_by_bit_are_counted_without_a_loop() -> None:
+    code = [row("LDG.E R4, desc[UR4][R2.64]", 0), row("LOP3.LUT R7, R4, 0x1, RZ, 0xc0, !PT", 0)]
+    for bit in range(1, 32):
+        mask = f"LOP3.LUT R7, R7, {1 << bit:#x}, R5, 0xf8, !PT"
+        code += [row(f"SHF.R.U32.HI R5, RZ, {bit:#x}, R4", 0), row(mask, 0)]
+    assert counters_by_code({7: code})[0].loc[7, BITS] == 32 * (2 * 31 + 1 - 0.75 * 32)
+
+
 def test_words_of_shared_memory_are_counted_by_the_width_of_their_loads() -> None:
     load = row("LDS.128 R4, [R2]", 0) | {"access_size": "128"}
     table, _ = counters_by_code({7: [load, row("LDS R8, [R2]", 0), row("STS [R2], R8", 0)]})
