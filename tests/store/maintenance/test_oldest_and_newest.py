@@ -11,13 +11,18 @@ from tests.environment import postgres
 
 HERE = Path(__file__).parents[1]
 INSTALLED = postgres.installed()
-# What differs from one server to the next: the tree that it makes of a query, the rights of roles, its catalogs.
-MODULES = (
-    "sandbox/test_user_query",
-    "sandbox/test_postgres",
-    "sandbox/test_reader_role",
-    "maintenance/test_migrations",
-    "queries/test_questions",
+# What differs from one server to the next: the tree that it makes of a query, the rights of roles, its catalogs. The
+# schema is migrated on each for every test of these.
+TESTS = (
+    "sandbox/test_user_query.py",
+    "sandbox/test_postgres.py",
+    "sandbox/test_reader_role.py",
+    "maintenance/test_migrations.py::test_metadata_and_migrations_agree",
+    "maintenance/test_migrations.py::test_rows_of_results_are_written_without_looking_up_what_they_name",
+    "maintenance/test_migrations.py::test_texts_compare_byte_by_byte",
+    "maintenance/test_migrations.py::test_an_upgrade_by_a_superuser_leaves_the_store_to_its_owner",
+    "maintenance/test_migrations.py::test_what_an_older_schema_held_keeps_every_value",
+    "queries/test_questions.py",
 )
 ENDS = sorted({min(INSTALLED), max(INSTALLED)} - {postgres.packaged()}) if INSTALLED else []
 
@@ -27,7 +32,7 @@ ENDS = sorted({min(INSTALLED), max(INSTALLED)} - {postgres.packaged()}) if INSTA
 @pytest.mark.parametrize("version", ENDS)
 def test_the_store_works_on(version: int, shared_folder: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "postgresql or on_both", "--tb=short"]
-    command += [str(HERE / f"{module}.py") for module in MODULES]
+    command += [str(HERE / test) for test in TESTS]
     with postgres.installed_server(INSTALLED[version]) as url:
         # What was stored and analysed before is not once more.
         environment = os.environ | {"PROFSVC_TEST_POSTGRES": url, "PROFSVC_TEST_SHARED": str(shared_folder)}

@@ -7,14 +7,18 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from tests.conftest import DEMO
+from tests.store.conftest import Filled
 
 VIEWS = ("v1_criteria", "v1_potential", "v1_models", "v1_causes")
 
 
 @pytest.fixture
-def run_id(engine: Engine) -> int:
-    with DEMO.open("rb") as stream:
-        pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200"))
+def run_id(engine: Engine, filled: Filled) -> int:
+    def fill() -> None:
+        with DEMO.open("rb") as stream:
+            pipeline.ingest(engine, stream, DEMO.name, store.RunInfo(name="h200"))
+
+    filled(fill)
     return store.find_run(engine, "h200")
 
 
