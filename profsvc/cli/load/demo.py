@@ -60,18 +60,24 @@ def demo(
 
 
 def _copy_exports(folder: Path) -> None:
-    """Copy the bundled exports into a folder; refuse to replace a file."""
+    """Copy the bundled exports into a folder; refuse to replace another file."""
     import shutil
 
     from profsvc import pipeline
 
     folder.mkdir(parents=True, exist_ok=True)
     files = {folder / file.name: file for _, file in pipeline.demo_runs()}
-    if present := [path.name for path in files if path.exists()]:
-        raise UsageError(f"{folder} already has a file {present[0]!r}; choose another folder")
+    others = [path.name for path, file in files.items() if path.exists() and not _is_same(path, file)]
+    if others:
+        raise UsageError(f"{folder} already has another file {others[0]!r}; choose another folder")
     for path, file in files.items():
         shutil.copyfile(file, path)
         print_message(f"{path.name}: {path.stat().st_size} bytes")
+
+
+def _is_same(path: Path, file: Path) -> bool:
+    """Tell whether a path holds the bytes of a file, as after an earlier copy."""
+    return path.is_file() and path.read_bytes() == file.read_bytes()
 
 
 def _load(engine: "Engine", stop: threading.Event) -> None:

@@ -53,3 +53,13 @@ def test_the_demo_is_served_while_it_loads(cli: Call, tmp_path, monkeypatch: pyt
     assert seen["place"] == {"port": 0}
     assert "demo loaded" in shown.err
     assert store.schema_revision(store.connect(str(tmp_path / "demo" / "demo.sqlite"))) == store.latest_revision()
+
+
+def test_exports_are_copied_again_but_replace_no_other_file(cli: Call, tmp_path) -> None:
+    first = cli("demo", "--exports", tmp_path)
+    assert (first.code, "phases.csv: " in first.err) == (0, True)
+    assert cli("demo", "--exports", tmp_path).err == first.err
+    (tmp_path / "phases.csv").write_text("mine", encoding="utf-8")
+    refused = cli("demo", "--exports", tmp_path)
+    assert (refused.code, "already has another file 'phases.csv'" in refused.err) == (2, True)
+    assert (tmp_path / "phases.csv").read_text(encoding="utf-8") == "mine"
