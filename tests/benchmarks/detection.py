@@ -9,12 +9,14 @@ another. `find_changes` sees them every night with its own findings of before, w
 apart. The kinds of `UNSEEN` were written after the constants.
 
 *False* counts findings in 1000 nights of a series without a change. *Share* is that of false findings among all in
-nights on which 1 % of the series, of white noise, changed by 8 sd five nights ago; of the other tools, findings in the
-newest seven nights count, at one look. What the other tools say of the history at their first look never counts. A
-step of 2 or 3 sd counts as found if a finding is there within five nights; for dependent noise the sd is that of a
-value about the level. Where nights are missing, *5 values* counts those found by the night of the fifth value since
-the step. *Optimum* is the share of steps found by the test of normal values with a known sd in the fifth
-night alone, at two errors in 1000. *Limit* looks every night and knows the sd: with two false findings in 1000 nights.
+nights on which 1 % of the series, of white noise, changed by 8 sd five nights ago; *first* is the same where the report
+is the first one of the whole history. Of the other tools, findings in the newest seven nights count, at one look. What
+they say of the history at their first look never counts. A step of 2 or 3 sd counts as found if a finding is there
+within five nights; for dependent noise the sd is that of a value about the level. Where nights are missing, *5 values*
+counts those found by the night of the fifth value since the step. Beside each share stand the ends of its interval of
+95 %, after Clopper and Pearson. *Optimum* is the share of steps found by the test of normal values with a known sd in
+the fifth night alone, at two errors in 1000. *Limit* looks every night and knows the sd: with two false findings in
+1000 nights.
 """
 
 import argparse
@@ -130,7 +132,8 @@ UNSEEN: dict[str, Callable[[Rng, int, int], Floats]] = {
     "outliers": outliers,
 }
 STEPS = ("white", "AR(1) 0.3", "t3", "lognormal", "weekly", "quantised", "missing")
-HISTORIES = (4, 8, 12, 20, 50, 100, 400)
+HISTORIES = (4, 10, 30, 100, 400)
+HEIGHTS = (2.0, 3.0)  # of steps, in sd
 
 
 class Told(NamedTuple):
@@ -202,19 +205,45 @@ def _remember(told: list[dict[str, Any]], verdict: NightlyFindings, night: int) 
         told.append(row | {"finding_id": 1 + len(told), "state": "new", "said_at": None, "night": night})
 
 
-def share_false(rng: Rng, noise: Callable[[Rng, int, int], Floats], history: int, series: int) -> tuple[int, int]:
-    """Return findings that are real, and false ones, of nights on which 1 % changed by 8 sd five nights ago."""
+def share_false(
+    rng: Rng,
+    noise: Callable[[Rng, int, int], Floats],
+    history: int,
+    series: int,
+    looks: int = 5,
+    *,
+    first: bool = False,
+) -> tuple[int, int]:
+    """Return findings that are real, and false ones, of nights on which 1 % changed by 8 sd five nights ago.
+
+    ``first``: the reports are the first ones of the whole history.
+    """
     real = false = 0
     changed = max(1, series // 100)
-    for _ in range(5):
+    for _ in range(looks):
         x = noise(rng, series, history + 5)
         x[:changed] = white(rng, changed, history + 5)
         x[:changed, -5:] += 8.0
-        verdict = find_changes(points_of(x[:, :, np.newaxis], np.arange(series)), [])
+        points = points_of(x[:, :, np.newaxis], np.arange(series))
+        verdict = find_changes(points, [], points["run_id"].unique().tolist() if first else None)
         hit = {int(row["series"][1:]) for row in verdict.found}
         real += sum(one < changed for one in hit)
         false += sum(one >= changed for one in hit)
     return real, false
+
+
+def interval(events: int, of: int, error: float = 0.05) -> tuple[float, float]:
+    """Return the interval of a probability that so many events of so many say, after Clopper and Pearson."""
+    from scipy.special import betaincinv
+
+    low = betaincinv(events, of - events + 1, error / 2) if events else 0.0
+    high = betaincinv(events + 1, of - events, 1 - error / 2) if events < of else 1.0
+    return float(low), float(high)
+
+
+def _share(events: int, of: int, unit: float = 100.0, digits: int = 0) -> str:
+    low, high = (f"{unit * end:.{digits}f}" for end in interval(events, of)) if of else ("", "")
+    return f"{unit * events / max(of, 1):.{digits}f} ({low}-{high})"
 
 
 def steps_found(rng: Rng, x: Floats, height: float, runs: int = 1, within: float = 0.0) -> float:
@@ -290,70 +319,83 @@ def later(found: list[list[int]], first: int) -> list[list[int]]:
 MISSING: set[str] = set()
 
 
-def compared(python: str, kind: str, history: int, asked: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the figures of one kind and history, by tool."""
+def figures(kind: str, history: int, asked: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the figures of one kind and history: of the report, and by the night of the fifth value."""
     noise = (NOISES | UNSEEN)[kind]
     rng = np.random.default_rng([asked.seed, history, len(kind)])
-    quiet = noise(rng, asked.series, history + asked.nights)
-    told, nights = walk(quiet[:, :, np.newaxis], history), asked.series * asked.nights
-    real, false = share_false(rng, noise, history, 5 * asked.series)
-    ours = [f"{1000 * told.false / told.nights:.1f}", f"{false} of {real + false}"]
-    stepped = [
-        (y, height) for height in (2.0, 3.0) if kind in STEPS for y in [noise(rng, 2 * asked.series, history + 5)]
-    ]
-    ours += [f"{steps_found(rng, y, height):.0%}" for y, height in stepped] or ["", ""]
-    figures = {"profsvc": [*ours, f"{told.reruns / told.nights:.1%}", str(told.fixed)]}
+    told = walk(noise(rng, asked.series, history + asked.nights)[:, :, np.newaxis], history)
+    ours = [_share(told.false, told.nights, 1000.0, 1)]
+    for first in (False, True):
+        real, false = share_false(rng, noise, history, 5 * asked.series, asked.looks, first=first)
+        ours.append(f"{false}/{real + false}: {_share(false, real + false)}")
+    out = {"report": ours}
+    if kind in STEPS:
+        stepped = [noise(rng, asked.stepped, history + 5) for _ in HEIGHTS]
+        found = [steps_found(rng, x, height) for x, height in zip(stepped, HEIGHTS, strict=True)]
+        ours += [_share(round(one * asked.stepped), asked.stepped) for one in found]
     if kind == "missing":
-        longer = [(noise(rng, 2 * asked.series, history + 12), height) for height in (2.0, 3.0)]
-        figures["5 values"] = ["", "", *(f"{found_within_values(y, history, height):.0%}" for y, height in longer)]
+        longer = [noise(rng, asked.stepped, history + 12) for _ in HEIGHTS]
+        found = [found_within_values(x, history, height) for x, height in zip(longer, HEIGHTS, strict=True)]
+        out["5 values"] = ["", "", "", *(f"{one:.0%}" for one in found)]
+    return out
+
+
+def of_other_tools(kind: str, history: int, asked: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the figures of one kind and history, by other tool."""
+    noise = (NOISES | UNSEEN)[kind]
+    rng = np.random.default_rng([asked.seed, history, len(kind), 1])
+    quiet = noise(rng, asked.series, history + asked.nights)
     mixed, changed = noise(rng, 5 * asked.series, history + 5), max(1, asked.series // 20)
     mixed[:changed] = white(rng, changed, history + 5)
     mixed[:changed, -5:] += 8.0
-    looks = [of_peers(python, quiet, history - 1), of_peers(python, mixed, history + 4)]
-    for y, height in stepped:
-        raised = y.copy()
+    looks = [of_peers(asked.peers, quiet, history - 1), of_peers(asked.peers, mixed, history + 4)]
+    for height in HEIGHTS if kind in STEPS else ():
+        raised = noise(rng, asked.stepped, history + 5)
         raised[:, -5:] += height
-        looks.append(of_peers(python, raised, history - 1))
+        looks.append(of_peers(asked.peers, raised, history - 1))
+    out = {}
     for name in looks[0]:
         hit = {number for number, _, place in looks[1][name] if place >= history - 2}
         wrong = sum(number >= changed for number in hit)
-        found = [
-            f"{len({one[0] for one in later(look[name], history - 1)}) / (2 * asked.series):.0%}" for look in looks[2:]
-        ] or ["", ""]
-        figures[name] = [
-            f"{1000 * len(later(looks[0][name], history - 1)) / nights:.1f}",
-            f"{wrong} of {len(hit)}",
-            *found,
-        ]
-    return figures
+        found = [len({one[0] for one in later(look[name], history - 1)}) for look in looks[2:]]
+        false = len(later(looks[0][name], history - 1))
+        out[name] = [
+            _share(false, asked.series * asked.nights, 1000.0, 1), _share(wrong, len(hit)), "",
+            *(_share(one, asked.stepped) for one in found),
+        ]  # fmt: skip
+    return out
 
 
 def main() -> None:
     """Print the tables."""
     parser = parser_of(__doc__)
     parser.add_argument("kinds", nargs="*", default=[*NOISES, *UNSEEN])
-    parser.add_argument("--series", type=int, default=100)
+    parser.add_argument("--series", type=int, default=100, help="quiet ones; five times as many where 1 %% change")
+    parser.add_argument("--stepped", type=int, default=200, help="series that all step")
     parser.add_argument("--nights", type=int, default=20)
+    parser.add_argument("--looks", type=int, default=25, help="at nights on which 1 %% changed")
     parser.add_argument("--histories", type=int, nargs="*", default=list(HISTORIES))
     parser.add_argument("--runs", action="store_true", help="several runs a night, of white noise")
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="that has the other tools")
+    parser.add_argument("--peers", metavar="PYTHON", help="that has the other tools")
     asked = parser.parse_args()
     if asked.runs:
         return _several(asked)
-    print(f"{'noise':20}{'history':>8} {'tool':10}{'false/1000':>11}{'share false':>14}   2 sd   3 sd  re-runs fixed")
+    print(f"{'noise':20}{'history':>8} {'tool':10}{'false/1000':>16}{'share false, %':>22}{'first, %':>22}"
+          f"{'2 sd, %':>14}{'3 sd, %':>14}")  # fmt: skip
     for kind in asked.kinds:
         for history in asked.histories:
-            for name, (false, share, *rest) in compared(asked.peers, kind, history, asked).items():
-                found = "".join(f"{one:>7}" for one in rest)
-                print(f"{kind:20}{history:8} {name:10}{false:>11}{share:>14}{found}", flush=True)
+            told = figures(kind, history, asked) | (of_other_tools(kind, history, asked) if asked.peers else {})
+            for name, cells in told.items():
+                row = "".join(f"{one:>{width}}" for one, width in zip(cells, (16, 22, 22, 14, 14), strict=False))
+                print(f"{kind:20}{history:8} {name:10}{row}", flush=True)
             if kind in STEPS:
-                print(
-                    f"{kind:20}{history:8} {'optimum':36}" + "".join(f"{optimum(history, h):7.0%}" for h in (2.0, 3.0))
-                )
                 rng = np.random.default_rng([asked.seed, history])
-                found = "".join(f"{limit(rng, history, height):7.0%}" for height in (2.0, 3.0))
-                print(f"{kind:20}{history:8} {'limit':36}{found}", flush=True)
+                for name, best in (
+                    ("optimum", [optimum(history, height) for height in HEIGHTS]),
+                    ("limit", [limit(rng, history, height) for height in HEIGHTS]),
+                ):
+                    print(f"{kind:20}{history:8} {name:70}" + "".join(f"{one:14.0%}" for one in best), flush=True)
     return None
 
 

@@ -99,7 +99,7 @@ def find_changes(
         shortest=calm.shortest, fresh=fresh, runs=_runs_of_nights(points, value),
     )  # fmt: skip
     before = _values_before(points, value, error, verdict)
-    verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior)
+    verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior, fresh)
     verdict, before = with_second_steps(
         raw, value, _series_ranges(points), unfixed, verdict, before, (relative, absolute)
     )

@@ -29,11 +29,9 @@ def excursion_rates(
     asked: npt.NDArray[np.intp],
     verdict: NightlyVerdict,
     least: tuple[Floats, Floats],
+    fresh: Ints,
 ) -> Floats:
-    """How often a night begins an excursion that lasts as long as the step of each series, and how often by chance.
-
-    Steps are judged by the night in which they began, and so are excursions, however many nights a look takes in.
-    """
+    """How often an excursion is as long and as far as the step of each series, of those that a look sees first."""
     group = points["group"].to_numpy(np.int64)
     family = families(points.drop_duplicates("group"))
     x, error, groups = read_series(whole, group, None)
@@ -52,7 +50,7 @@ def excursion_rates(
         place = np.searchsorted(members, asked[mine])
         split = np.array([a + np.searchsorted(series.place[a:b], step) for a, b, step in zip(
             series.start[place], series.stop[place], verdict.at[asked[mine]], strict=True)])  # fmt: skip
-        out[mine] = excursion_probability(series, place, split, smallest, night)
+        out[mine] = excursion_probability(series, place, split, smallest, night, fresh[asked[mine]])
     return out
 
 

@@ -54,11 +54,13 @@ def explained(
     before: NewestValue,
     least: tuple[Floats, Floats],
     prior: NoisePrior,
+    fresh: Ints,
 ) -> Explained:
     """Return the verdict on series once more, for those that may have a finding.
 
     ``value``: those of the baselines; ``whole``: with the excursions that findings ended with; ``before``: the values
-    before each step; ``least``: the reporting thresholds; ``prior``: the probability of each autocorrelation.
+    before each step; ``least``: the reporting thresholds; ``prior``: the probability of each autocorrelation;
+    ``fresh``: how many values of each series no report has looked at yet.
     """
     group = points["group"].to_numpy(np.int64)
     edges = np.searchsorted(group, np.arange(verdict.p.size + 1))
@@ -91,7 +93,7 @@ def explained(
         for side, own_level in zip(levels, (step.before, step.after), strict=True):
             side[one] = float(own_level) + fitted[split]
     verdict = verdict._replace(at=at, before=levels[0], after=levels[1], points_after=nights)
-    rates = excursion_rates(points, whole, asked, verdict, least)
+    rates = excursion_rates(points, whole, asked, verdict, least, fresh)
     visits, wanders = np.zeros(asked.size), np.zeros(asked.size)
     steady = ~drifted
     if steady.any():

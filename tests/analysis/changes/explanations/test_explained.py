@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
-from profsvc.formulas.change.level_habits import BEGINS, ENDS, excursion_probability, habit_shares
+from profsvc.formulas.change.level_habits import BEGINS, ENDS, excursion_probability, habit_shares, habit_weights
 from profsvc.formulas.numerics.series import Series
 from tests.benchmarks.change import two_states, white
 from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, slow_wave, three_states, walk, weekly
@@ -211,7 +211,7 @@ def test_most_of_the_newest_values_may_be_away(rng):
 def test_habits_of_series_are_told_apart():
     """Of 50 series 40 stay, five go away for two nights and five for ten."""
     moves = np.array([[100, 0, 0, 0]] * 40 + [[80, 10, 10, 10]] * 5 + [[40, 6, 6, 54]] * 5)
-    shares = habit_shares(moves, np.array([0, 40, 45]))
+    shares = habit_shares(habit_weights(moves), moves[[0, 40, 45]])
     assert shares.sum(axis=1) == pytest.approx(1.0)
     assert shares @ BEGINS == pytest.approx([0.0, 0.11, 0.13], abs=0.03)
     assert shares[1:] @ ENDS == pytest.approx([0.5, 0.1], abs=0.12)
@@ -300,3 +300,21 @@ def test_a_step_of_two_sd_is_found_beside_weekends_of_three(rng):
     assert look(x).left_out["weekly"] == 40
     x[:, -5:] += 2.0
     assert len(names(look(x))) >= 30
+
+
+@pytest.mark.parametrize(("nights", "first"), [(9, False), (14, True), (25, True)])
+def test_levels_that_are_kept_for_nights_are_no_changes_of_a_short_history(rng, nights, first):
+    """What lasts is a habit as well: siblings say so by the nights that they have in common."""
+    found = 0
+    for _ in range(3):
+        points = points_of(three_states(rng, 300, nights)[:, :, np.newaxis], np.arange(300))
+        found += len(find_changes(points, [], points["run_id"].unique().tolist() if first else None).found)
+    assert found == 0
+
+
+def test_a_look_at_many_nights_sees_the_longer_excursions_too(rng):
+    x = bursts(rng, 100, 80, long=4)
+    asked, split = np.array([0]), np.array([76])
+    one, *more = (float(excursion_probability(of(x), asked, split, fresh=fresh)[0]) for fresh in (1, 2, 80))
+    assert one < more[0] < 2 * one
+    assert more[0] < more[1] < 1
