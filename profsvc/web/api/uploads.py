@@ -1,8 +1,9 @@
 """``POST /v1/uploads``: store a file, given as the raw body or in a form.
 
 The body is streamed to an unnamed file in the spool and parsed in a thread; few are parsed at once. 201 means committed
-and on disk. Uploading the same bytes to the same run again returns 200 and the existing upload. Bytes that another
-project has are stored for this project too, without disclosing that they were known.
+and on disk. Results of uploads that wait for the same run are computed after the last of them. Uploading the same bytes
+to the same run again returns 200 and the existing upload. Bytes that another project has are stored for this project
+too, without disclosing that they were known.
 """
 
 import dataclasses
@@ -20,7 +21,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import pipeline, store
-from profsvc.errors import AccessError, InputError, UsageError
+from profsvc.errors import AccessError, InputError, ProfsvcError, UsageError
+from profsvc.web.http.json_log import LOG
 from profsvc.web.http.multipart import read_form
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import success
@@ -90,6 +92,13 @@ class UploadRequest:
     sha256: str
     check: bool
 
+    @property
+    def burst(self) -> tuple[object, ...]:
+        """Return what uploads to one run have in common; those that name none have a run each, and a check has none."""
+        if self.check or not (self.run.name or self.run.run_id):
+            return (id(self),)
+        return self.run.project, self.run.name, self.run.run_id
+
 
 def upload_request(state: AppState, args: RequestArgs, project: str | None) -> UploadRequest:
     """Return the parameters of an upload; a token of one project cannot store into another."""
@@ -149,16 +158,36 @@ async def upload(request: Request) -> Response:
                 spool = await to_thread.run_sync(store.spool_folder, state.files)
                 file = held.enter_context(tempfile.TemporaryFile(dir=spool))
                 await _receive_body(state, request, file, wanted.sha256)
-            async with state.parsing_limit.slot():
-                began = time.monotonic()
-                verdict = await state.parsing_limit.in_thread(store_or_check, state, file, wanted)
-                state.metrics.parse_seconds.observe(time.monotonic() - began)
+            verdict = await store_in_turn(state, file, wanted)
         count("checked" if wanted.check else "known" if verdict.known else "stored")
     body = vars(verdict) | {"characterized": sorted(verdict.characterized)}
     if body["run_id"] is None:
         return success(request, body | {"url": None})
     url = f"{request.scope['root_path']}/v1/runs/{body['run_id']}"
     return success(request, body | {"url": url}, 200 if verdict.known else 201, {"location": url})
+
+
+async def store_in_turn(state: AppState, file: IO[bytes], wanted: UploadRequest) -> pipeline.ImportResult:
+    """Store a file when it is its turn; the last of those that wait for one run has the results of all computed."""
+    state.bursts.come(wanted.burst)
+    try:
+        async with state.parsing_limit.slot():
+            began = time.monotonic()
+            verdict = await state.parsing_limit.in_thread(store_or_check, state, file, wanted)
+            state.metrics.parse_seconds.observe(time.monotonic() - began)
+            return verdict
+    finally:
+        if lacking := state.bursts.go(wanted.burst):
+            await state.parsing_limit.in_thread(_compute_results, state, lacking)
+
+
+def _compute_results(state: AppState, runs: set[int]) -> None:
+    """Compute what a burst of uploads left; what fails is logged, and the run stays unfinished."""
+    for run_id in sorted(runs):
+        try:
+            pipeline.analyze_stored(state.engine, state.files, run_id)
+        except ProfsvcError as error:
+            LOG.warning("results", extra={"fields": {"run_id": run_id, "why": str(error)}})
 
 
 async def _read_form_upload(state: AppState, request: Request, held: ExitStack) -> tuple[RequestArgs, IO[bytes]]:
@@ -228,7 +257,13 @@ def store_or_check(state: AppState, file: IO[bytes], wanted: UploadRequest) -> p
     source = cast("BinaryIO", file)
     if wanted.check:
         return pipeline.check_file(source, wanted.file_name, wanted.how, files=state.files)
-    return pipeline.ingest(state.engine, source, wanted.file_name, wanted.run, wanted.how, files=state.files)
+    is_last = state.bursts.is_last(wanted.burst)
+    verdict = pipeline.ingest(
+        state.engine, source, wanted.file_name, wanted.run, wanted.how, files=state.files, results_later=not is_last
+    )
+    if not is_last and verdict.run_id is not None:
+        state.bursts.leave_results(wanted.burst, verdict.run_id)
+    return verdict
 
 
 def register(app: FastAPI) -> None:

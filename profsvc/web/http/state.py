@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from profsvc import settings, store
 from profsvc.errors import NotFoundError, OverloadedError, SlowClientError, TimeLimitError
+from profsvc.web.http.bursts import Bursts
 from profsvc.web.http.json_log import LOG
 from profsvc.web.http.prometheus import Metrics
 from profsvc.web.http.slots import SharedSlots
@@ -195,6 +196,7 @@ class AppState:
         self.root_path = root_path
         self.limits = limits or Limits()
         self._said = ""
+        self.bursts = Bursts()
         self.metrics = metrics = Metrics(shared.folder if shared else None)
         most, workers, longest = self.limits, shared.workers if shared else 1, self.limits.queue_seconds
         receiving = -(-most.receiving_at_once // workers)

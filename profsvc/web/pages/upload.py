@@ -66,7 +66,7 @@ async def _store_file(request: Request, fields: list[tuple[str, str]], part: For
         args = RequestArgs([*fields, ("file_name", part.file_name)])
         wanted = await to_thread.run_sync(uploads.upload_request, state, args, project)
         with uploads.count_outcome(state) as count:
-            verdict = await state.parsing_limit.run(uploads.store_or_check, state, part.file, wanted)
+            verdict = await uploads.store_in_turn(state, part.file, wanted)
             count("known" if verdict.known else "stored")
         said = vars(verdict)
     except ProfsvcError as error:

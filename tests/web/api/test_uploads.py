@@ -13,6 +13,7 @@ import pytest
 
 from profsvc import pipeline, store
 from profsvc.web.http.state import AppState, Limits
+from tests.store.queries.told import One, raw
 from tests.web.conftest import SMI, error_of, running
 
 
@@ -247,3 +248,31 @@ def test_a_store_that_can_only_be_read_answers_and_says_that_it_takes_nothing(en
         finally:
             subprocess.run(["umount", "-l", place], check=True)
         assert service.get("/readyz").status_code == 200
+
+
+def test_a_burst_into_one_run_has_its_results_computed_once(site, engine, monkeypatch):
+    analyzed, stored = [], threading.Event()
+    analyze, ingest = pipeline.analysis.analyze, pipeline.ingest
+
+    def noted(engine, run_id, *given, **options):
+        analyzed.append(run_id)
+        return analyze(engine, run_id, *given, **options)
+
+    def waits(*given, **options):
+        assert stored.wait(20)
+        return ingest(*given, **options)
+
+    monkeypatch.setattr(pipeline.analysis, "analyze", noted)
+    monkeypatch.setattr(pipeline, "ingest", waits)
+    files = [raw([One(f"kernel_{n}(float *)", process=600 + n)]).encode() for n in range(5)]
+    with running(site(limits=Limits(uploads_at_once=1))) as service, ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(service.upload, file, run="burst") for file in [*files, b"nothing"]]
+        answers.append(pool.submit(service.upload, files[0], run="other"))
+        while sum(service.site.bursts._waiting.values()) < len(answers):
+            time.sleep(0.01)
+        stored.set()
+        assert sorted(answer.result().status_code for answer in answers) == [201] * 6 + [422]
+    assert len(analyzed) == 2
+    assert store.unfinished(engine) == {}
+    launches = store.query(engine, "select count(*) from v1_potential where launch_id is not null").rows
+    assert launches == [(6,)]
