@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.errors import ServiceError
+from profsvc.errors import NoSpaceError, ServiceError
 from tests.robustness import durability
 from tests.robustness.durability import FORK, compare, content, crowd, drive, kills
 
@@ -104,6 +104,27 @@ def test_a_full_disk_is_said_and_loses_nothing(small_disk: Path, free_kib: int) 
         entries.append((number, verdict.sha256, int(verdict.upload_id or 0)))
     engine.dispose()
     assert compare(engine, small_disk, entries) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts a disk")
+def test_a_vacuum_on_a_full_disk_says_what_is_removed(small_disk: Path) -> None:
+    engine = store.open_store(str(small_disk / "store.sqlite"))
+    files = store.BlobStore(small_disk / "store.sqlite.files", free_bytes=1)
+    first, second = put(engine, 1, files), put(engine, 4, files)
+    assert first.upload_id
+    store.delete_upload(engine, first.upload_id)
+    free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    (small_disk / "ballast").write_bytes(bytes(free - 60 * 1024))
+    with pytest.raises(
+        NoSpaceError, match=r"the deleted uploads are removed, [\d,]+ bytes of kept files with them, but"
+    ):
+        store.vacuum(engine, files)
+    assert store.deleted_uploads(engine) == []
+    (small_disk / "ballast").unlink()
+    of_files, of_database = store.vacuum(engine, files)
+    assert (of_files, of_database > 0) == (0, True)
+    engine.dispose()
+    assert compare(engine, small_disk, [(4, second.sha256, int(second.upload_id or 0))]) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts a disk")

@@ -50,8 +50,8 @@ ERRORS_BY_SQLSTATE: dict[str, tuple[type[ProfsvcError], str]] = {
     "25006": (ServiceError, "the server is a read-only standby; nothing was changed; use the primary server"),
     "42501": (
         ServiceError,
-        "the user of this URL lacks the privilege; nothing was changed; use the owner of the store, or for loading "
-        "files the role of: profsvc db create-loader",
+        "the user of this URL lacks a privilege; nothing was changed; to write needs SELECT, INSERT, UPDATE and DELETE "
+        "on every table of the store: use its owner, or for loading files the role of: profsvc db create-loader",
     ),
     "54000": (InputError, "a name in the file is longer than the server can index; nothing was changed"),
     "22021": (InputError, "a text in the file contains a character that the server cannot store; nothing was changed"),

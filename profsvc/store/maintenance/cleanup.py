@@ -4,11 +4,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from profsvc.errors import ServiceError
+from profsvc.errors import NoSpaceError, ServiceError, counted
 from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import exclusive_writer, reading, writing
-from profsvc.store.connection.urls import file_of
+from profsvc.store.connection.urls import address, file_of
 from profsvc.store.ingest import blob_store
 from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.store.ingest.staging import orphaned_folders
@@ -68,6 +68,18 @@ def vacuum(engine: Engine, files: BlobStore) -> tuple[int, int]:
         with writing(engine) as connection:
             connection.execute(text("DELETE FROM deleted_uploads"))
         freed = remove_unneeded(engine, files)
+    try:
+        _return_space(engine)
+    except NoSpaceError as error:
+        raise NoSpaceError(
+            f"the deleted uploads are removed, {counted(freed, 'byte')} of kept files with them, but the database did "
+            f"not become smaller: to write its second copy {address(engine)} needs {counted(before, 'free byte')}; "
+            "free some space and run profsvc db vacuum again"
+        ) from error
+    return freed, max(0, before - _size(engine))
+
+
+def _return_space(engine: Engine) -> None:
     with exclusive_writer(engine), translate_errors(engine), engine.connect() as connection:
         if file_of(engine) is None:
             connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM (ANALYZE)")
@@ -75,7 +87,6 @@ def vacuum(engine: Engine, files: BlobStore) -> tuple[int, int]:
             driver: Any = connection.connection.driver_connection
             driver.execute("VACUUM")
             driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return freed, max(0, before - _size(engine))
 
 
 def _size(engine: Engine) -> int:
