@@ -138,7 +138,10 @@ class Row:
         return value
 
     def moment(self, name: str) -> int | None:
-        """Return a timestamp in ns; raise `BrokenInputError` if it was stored as a float and lost digits."""
+        """Return a timestamp in ns; raise `BrokenInputError` if it was stored as a float and lost digits.
+
+        The tools write 0 for a time that they did not record: their clocks count since the machine started.
+        """
         value, exact = self.must(name), self.numbers.exact(self.text(name))
         exponent = exact.as_tuple().exponent if exact is not None else 0
         if value is not None and value > MAX_EXACT_INT and isinstance(exponent, int) and exponent < 0:
@@ -146,7 +149,7 @@ class Row:
                 f"line {self.line}: {self.layout.header[self.layout.places[name]]} is {self.text(name)}: it was "
                 "stored as a float, so its last digits are lost; upload the file as the profiler wrote it"
             )
-        return value
+        return value or None
 
     def number(self, name: str) -> float | None:
         """Return a number that is at least 0; None if the cell is empty."""
