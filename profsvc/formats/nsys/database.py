@@ -20,6 +20,7 @@ from profsvc.formats.nsys.layouts import TOOL
 from profsvc.formats.parsing.embedded_tables import Rows
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.sqlite_file import Database, Row, open_database
+from profsvc.formats.parsing.timestamps import MAX_NS
 from profsvc.tables import Batch, ColumnTable, Wide
 
 NAME = "nsys-sqlite"
@@ -29,6 +30,7 @@ _TABLE_MARKS = (b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"CUPTI_ACTIVITY_KIND_
 _SCHEMA_VERSIONS = (1, 2, 3)
 # The second name is of exports of 2022.1 to 2023.2.
 _META_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
+_BEGIN = "TARGET_INFO_SESSION_START_TIME"
 GRAPHS_WITHOUT_KERNELS = (
     "CUDA graphs were recorded as a whole, {} times: each is a range, and their kernels are not in the "
     "file; to record the kernels, profile with --cuda-graph-trace=node"
@@ -66,6 +68,9 @@ def _facts(database: Database) -> dict[str, str]:
     facts = {"tool": TOOL, "schema_version": version}
     if "EXPORT_PRODUCT_VERSION" in there:
         facts["tool_version"] = there["EXPORT_PRODUCT_VERSION"]
+    begins = {ns for (ns,) in database.rows(_BEGIN, ("utcEpochNs",)) if isinstance(ns, int) and 0 < ns <= MAX_NS}
+    if len(begins) == 1:
+        facts["begin_utc_ns"] = str(begins.pop())  # where every time of the database counts from
     return facts
 
 

@@ -174,11 +174,13 @@ def _end_of_log(engine: Engine, found: SensorBlocks, most: int, least_s: float) 
     return max(last + 1 - most * step, 0), step
 
 
-def _clocks(engine: Engine, run_id: int) -> dict[int, str]:
-    """Return the clock of the launches and ranges of each file of a run."""
+def _clocks(engine: Engine, run_id: int) -> tuple[dict[int, str], dict[int, int]]:
+    """Return the clock of the launches and ranges of each file of a run, and where that of a profiler begins in UTC."""
     uploads = select(engine, "v1_uploads", run_id=run_id)
     facts = {row["upload_id"]: json.loads(row["facts"]) for row in uploads}
-    return {upload_id: str(said.get("clock", TOOL)).split()[0].lower() for upload_id, said in facts.items()}
+    begins = {upload_id: int(said["begin_utc_ns"]) for upload_id, said in facts.items() if "begin_utc_ns" in said}
+    said_of = {upload_id: str(said.get("clock", TOOL)).split()[0].lower() for upload_id, said in facts.items()}
+    return said_of | dict.fromkeys(begins, UTC), begins
 
 
 def marks_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
@@ -187,10 +189,14 @@ def marks_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
     It is utc, local (a log of marks without a zone) or tool (the profiler's own, which may begin anywhere).
     """
     ranges = table(engine, "v1_ranges", run_id=run_id)
-    clocks = _clocks(engine, run_id)
+    clocks, begins = _clocks(engine, run_id)
     timed = ranges["start_ns"].notna() & ranges["duration_ns"].notna() & ranges["upload_id"].isin(clocks)
-    found = ranges[timed].sort_values(["start_ns", "range_id"], kind="stable").reset_index(drop=True)
-    return found.assign(clock=found["upload_id"].map(clocks).astype(object))
+    found = ranges[timed]
+    found = found.assign(
+        start_ns=found["start_ns"] + found["upload_id"].map(begins).fillna(0).astype("int64"),
+        clock=found["upload_id"].map(clocks).astype(object),
+    )
+    return found.sort_values(["start_ns", "range_id"], kind="stable").reset_index(drop=True)
 
 
 def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
@@ -200,8 +206,11 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
     ``device_index`` (-1 where the file names no device), ``host`` (a category, empty where the file names none) and the
     ``clock`` of the file, utc or tool. Launches that several files tell of come once.
     """
-    clocks = _clocks(engine, run_id)
-    parts = [_launches(engine, number).assign(clock=clocks[number]) for number in timed_files(engine, run_id)]
+    clocks, begins = _clocks(engine, run_id)
+    parts = [
+        _launches(engine, number, begins.get(number, 0)).assign(clock=clocks[number])
+        for number in timed_files(engine, run_id)
+    ]
     found = pd.concat([part for part in parts if len(part)] or [_launches(engine, -1).assign(clock="")])
     names = _kernel_names(engine, found["kernel_id"].unique().tolist())
     for place, name in enumerate(("kernel", "kernel_short")):
@@ -211,10 +220,11 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
     return found.sort_values("start_ns", kind="stable").reset_index(drop=True)
 
 
-def _launches(engine: Engine, upload_id: int) -> pd.DataFrame:
+def _launches(engine: Engine, upload_id: int, begin_ns: int = 0) -> pd.DataFrame:
     query = _LAUNCHES.format(*id_range(upload_id))
     parts = [np.empty(0, np.dtype(list(LAUNCH))), *typed_rows(engine, query, LAUNCH)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name, _ in LAUNCH}
+    columns["start_ns"] = columns["start_ns"] + begin_ns
     return pd.DataFrame({"upload_id": upload_id, **columns})
 
 

@@ -37,7 +37,7 @@ GOOD = {
 ODD = (None, -1, 0, 2, 3, 4, 34, 59, 75, 99, 1.0, 1.5, "1", "x", b"x", 2**63 - 1, -(2**63), PID)
 
 
-def database(hosts=(), **rows):
+def database(hosts=(), begins=(), **rows):
     """Return a database with rows in the order of the columns that the reader asks for."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("create table META_DATA_EXPORT(name, value)")
@@ -53,6 +53,8 @@ def database(hosts=(), **rows):
             (vid, name, value) for vid, host in hosts for name, value in (("CpuCores", "2"), ("Hostname", host))
         ]
         connection.executemany("insert into TARGET_INFO_SYSTEM_ENV values (?, 'Local', ?, 0, ?)", variables)
+        connection.execute("create table TARGET_INFO_SESSION_START_TIME(utcEpochNs, utcTime, localTime)")
+        connection.executemany("insert into TARGET_INFO_SESSION_START_TIME(utcEpochNs) values (?)", [*zip(begins)])
         for table, some in rows.items():
             columns = (*REQUIRED_COLUMNS[table], *OPTIONAL_COLUMNS[table])
             connection.execute(f"create table {table}({', '.join(columns)})")
@@ -95,6 +97,20 @@ def test_a_launch_names_the_host_of_its_process(hosts, told, times):
     found = READER.content(data)[0]["launches"]
     assert [launch["host"] for launch in found] == [host for host in told for _ in range(times)]
     agree(data)
+
+
+@pytest.mark.parametrize(
+    ("begins", "told"),
+    [
+        ([1_795_924_003_356_000_001], "1795924003356000001"),
+        ([5, 5], "5"),
+        *((begins, None) for begins in ([], [5, 6], [0], [None], ["5"], [2**63 - 1])),
+    ],
+)
+def test_the_start_of_the_session_is_a_fact(begins, told):
+    data = database((), begins, **{KERNELS: [GOOD[KERNELS]]})
+    *_, last = nsys_database.read(io.BytesIO(data))
+    assert last.facts.get("begin_utc_ns") == told
 
 
 @pytest.mark.parametrize("table", GOOD)

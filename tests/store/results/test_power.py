@@ -249,6 +249,14 @@ def test_launches_come_in_the_order_of_their_start(engine: Engine) -> None:
     assert store.launch_times(engine, 3).columns.tolist() == found.columns.tolist()
 
 
+def test_times_of_a_session_count_from_its_start(engine: Engine) -> None:
+    ranges = batch("ranges", MARK | {"start_ns": 3}, {"name": "open", "start_ns": 1, "line": 3})
+    put(engine, "a", *batches(2, start_ns=[5, 9]), ranges, Batch(facts={"begin_utc_ns": str(START)}))
+    launches, marks = store.launch_times(engine, 1), store.marks_of_run(engine, 1)
+    assert launches[["start_ns", "clock"]].to_numpy().tolist() == [[START + 5, "utc"], [START + 9, "utc"]]
+    assert marks[["start_ns", "clock"]].to_numpy().tolist() == [[START + 3, "utc"]]
+
+
 def test_launches_of_two_pages_of_one_report_come_once(engine: Engine) -> None:
     put(engine, "a", *batches(4))
     put(engine, "b", *batches(4, begin_ns=7))
