@@ -16,7 +16,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 from sqlalchemy import Engine
 
-from profsvc import store
+from profsvc import pipeline, store
 from profsvc.channels import Channel
 from profsvc.errors import NotFoundError, ProfsvcError
 from profsvc.scheduler.cron import ScheduleTrigger, parse_cron
@@ -25,6 +25,8 @@ from profsvc.scheduler.jobs import parse_arguments
 
 POLL_S = 10.0
 """Seconds between two polls of the rows: for schedules that changed, slots that were missed, and owners that died."""
+FINISH_S = 300.0
+"""Seconds between two polls for results that an upload left when it was stopped."""
 
 
 def add(
@@ -71,6 +73,7 @@ class Timer:
         self._poll_s = poll_s
         self._timer = BackgroundScheduler(timezone=UTC)
         self._triggers: dict[int, tuple[str, str]] = {}
+        self._lacking: set[int] = set()
         self._poll_lock = threading.Lock()
         self._stopping = False
 
@@ -80,6 +83,9 @@ class Timer:
         self._timer.configure(job_defaults=defaults)
         self._timer.add_job(
             self.poll, IntervalTrigger(seconds=self._poll_s, timezone=UTC), next_run_time=datetime.now(UTC)
+        )
+        self._timer.add_job(
+            self.finish_results, IntervalTrigger(seconds=FINISH_S, timezone=UTC), next_run_time=datetime.now(UTC)
         )
         self._timer.start()
         log_line("scheduler started", owner=self.context.owner, store=store.address(self.context.engine))
@@ -108,6 +114,23 @@ class Timer:
                         )
             except ProfsvcError as error:
                 log_line("the store cannot be looked at", logging.WARNING, message=str(error))
+
+    def finish_results(self) -> None:
+        """Compute what runs lacked at the last poll too: who stored their files is not there to do it any more."""
+        try:
+            lacking = set(store.unfinished(self.context.engine))
+        except ProfsvcError as error:
+            log_line("the store cannot be looked at", logging.WARNING, message=str(error))
+            return
+        for run_id in sorted(lacking & self._lacking):
+            if self._stopping:
+                return
+            try:
+                pipeline.analyze_stored(self.context.engine, self.context.files, run_id)
+                log_line("results computed", run=run_id)
+            except ProfsvcError as error:
+                log_line("results cannot be computed", logging.WARNING, run=run_id, message=str(error))
+        self._lacking = lacking
 
     def _update_triggers(self, rows: Mapping[int, Mapping[str, Any]]) -> None:
         """Make the triggers those of the rows, and keep in each row when it is due next."""

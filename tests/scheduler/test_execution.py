@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from profsvc import scheduler, store
+from profsvc import pipeline, scheduler, store
 from profsvc.channels import Message, load
 from profsvc.errors import NotFoundError, ServiceError, UsageError
 from profsvc.pipeline import delivery, nightly
@@ -375,3 +375,26 @@ def test_a_timer_that_is_stopped_during_a_poll_stops(context, done, monkeypatch)
     goes_on.set()
     stopping.join(20)
     assert not stopping.is_alive()
+
+
+def test_results_that_are_still_lacking_at_the_second_poll_are_computed(context, monkeypatch):
+    """The first poll may find an upload that is still at work."""
+    raw = Path(__file__).parents[2] / "fixtures" / "ncu_raw" / "plain.csv"
+    for name in ("first", "second"):
+        with raw.open("rb") as stream:
+            pipeline.ingest(context.engine, stream, "raw.csv", store.RunInfo(name=name), results_later=True)
+    timer, analyze = scheduler.Timer(context), pipeline.analyze_stored
+
+    def failing(engine: Engine, files: store.BlobStore, run_id: int) -> None:
+        if run_id == 1:
+            raise ServiceError("the store is locked")
+        analyze(engine, files, run_id)
+
+    monkeypatch.setattr(pipeline, "analyze_stored", failing)
+    timer.finish_results()
+    assert set(store.unfinished(context.engine)) == {1, 2}
+    timer.finish_results()
+    assert set(store.unfinished(context.engine)) == {1}
+    monkeypatch.undo()
+    timer.finish_results()
+    assert store.unfinished(context.engine) == {}
