@@ -149,8 +149,8 @@ def _unknown_command(word: str) -> str:
 
     >>> _unknown_command("ls")
     "no command named 'ls'; did you mean 'profsvc runs'?"
-    >>> _unknown_command("campare")
-    "no command named 'campare'; did you mean 'compare'?"
+    >>> _unknown_command("serv")
+    "no command named 'serv'; did you mean 'serve'?"
     """
     if word in TRIED:
         return f"no command named {word!r}; did you mean 'profsvc {TRIED[word]}'?"

@@ -253,12 +253,12 @@ def test_a_file_that_comes_during_an_analysis_is_in_it(engine, monkeypatch):
     """The older analysis is not written over the newer one, whichever ends last."""
     saved, own, power = [], store.save_results, store.save_power
 
-    def slowly(engine, run_id, parts, version, seen):
+    def slowly(engine, run_id, parts, version, seen, scope):
         found = list(parts)  # the launches of one file
         if len(saved) < 1:
             saved.append("begun")
             ingest(engine, FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz", store.RunInfo(run_id=run_id))
-        done = own(engine, run_id, found, version, seen)
+        done = own(engine, run_id, found, version, seen, scope)
         saved.append(done)
         return done
 

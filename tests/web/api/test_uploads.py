@@ -251,7 +251,7 @@ def test_a_store_that_can_only_be_read_answers_and_says_that_it_takes_nothing(en
 
 
 def test_a_burst_into_one_run_has_its_results_computed_once(site, engine, monkeypatch):
-    analyzed, stored = [], threading.Event()
+    analyzed, at_work, stored = [], threading.Event(), threading.Event()
     analyze, ingest = pipeline.analysis.analyze, pipeline.ingest
 
     def noted(engine, run_id, *given, **options):
@@ -259,6 +259,7 @@ def test_a_burst_into_one_run_has_its_results_computed_once(site, engine, monkey
         return analyze(engine, run_id, *given, **options)
 
     def waits(*given, **options):
+        at_work.set()
         assert stored.wait(20)
         return ingest(*given, **options)
 
@@ -266,8 +267,9 @@ def test_a_burst_into_one_run_has_its_results_computed_once(site, engine, monkey
     monkeypatch.setattr(pipeline, "ingest", waits)
     files = [raw([One(f"kernel_{n}(float *)", process=600 + n)]).encode() for n in range(5)]
     with running(site(limits=Limits(uploads_at_once=1))) as service, ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(service.upload, file, run="burst") for file in [*files, b"nothing"]]
-        answers.append(pool.submit(service.upload, files[0], run="other"))
+        answers = [pool.submit(service.upload, files[0], run="other")]
+        assert at_work.wait(20)  # else the first of the burst may be at work before the second comes
+        answers += [pool.submit(service.upload, file, run="burst") for file in [*files, b"nothing"]]
         while sum(service.site.bursts._waiting.values()) < len(answers):
             time.sleep(0.01)
         stored.set()
