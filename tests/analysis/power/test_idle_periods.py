@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.power.analyze import Options, analyze_power
-from profsvc.analysis.power.logs import Log
-from tests.analysis.power.test_analyze import NO_LAUNCHES, NO_MARKS, ORIGIN, UTC, S, made
+from profsvc.analysis.power.logs import UTC, Log
+from tests.analysis.power.made_logs import NO_LAUNCHES, NO_MARKS, ORIGIN, S, made
 
 Frames = Mapping[str, pd.DataFrame]
 TIME = np.arange(0.0, 60.0, 0.1)
