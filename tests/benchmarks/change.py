@@ -26,34 +26,12 @@ from profsvc.formulas.change.steps import ALPHA, newest_step
 from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO
 from tests.command_line import parser_of
 from tests.formulas.change.left_out import counted, p_of_others
+from tests.inputs.noise import autoregressive, two_states, white
 
 SEED = 20261121
 SERIES = 20_000  # so that 90 % is known to 0.2 %
 SPIKES = (2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 1e6)
 Rng = np.random.Generator
-
-
-def white(rng: Rng, series: int, nights: int) -> np.ndarray:
-    """Return independent normal noise of sd 1, a row a series."""
-    return rng.standard_normal((series, nights))
-
-
-def autoregressive(rng: Rng, series: int, nights: int, rho: float) -> np.ndarray:
-    """Return noise of sd 1 whose neighbours correlate."""
-    x = rng.standard_normal((series, nights))
-    for night in range(1, nights):
-        x[:, night] = rho * x[:, night - 1] + np.sqrt(1 - rho**2) * x[:, night]
-    return x
-
-
-def two_states(rng: Rng, series: int, nights: int, up: float, down: float, height: float = 6.0) -> np.ndarray:
-    """Return noise of sd 1 about two levels, which each night leaves for the other with these probabilities."""
-    there = np.zeros((series, nights), dtype=bool)
-    there[:, 0] = rng.random(series) < up / (up + down)
-    for night in range(1, nights):
-        leaves = rng.random(series)
-        there[:, night] = np.where(there[:, night - 1], leaves >= down, leaves < up)
-    return there * height + rng.standard_normal((series, nights))
 
 
 DEPENDENT = {

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.changes.nightly import find_changes
-from tests.benchmarks.change import white
 from tests.benchmarks.detection import points_of
+from tests.inputs.noise import white
 
 NIGHTS, CHANGED = 40, 25
 KINDS = ("clock", "temperature")

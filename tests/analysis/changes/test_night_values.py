@@ -5,8 +5,8 @@ import pytest
 
 from profsvc.analysis.changes.night_values import night_values
 from profsvc.analysis.changes.nightly import find_changes
-from tests.benchmarks.change import white
 from tests.benchmarks.detection import points_of, several_runs, walk
+from tests.inputs.noise import white
 
 
 @pytest.fixture

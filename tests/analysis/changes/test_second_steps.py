@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks.change import white
 from tests.benchmarks.detection import walk
+from tests.inputs.noise import white
 
 FIRST, NIGHTS = 20, 30
 

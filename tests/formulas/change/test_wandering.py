@@ -6,8 +6,7 @@ import pytest
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS
 from profsvc.formulas.change.wandering import WANDERS, _fits, wandering
 from profsvc.formulas.numerics.series import Series
-from tests.benchmarks.change import white
-from tests.benchmarks.detection import slow_wave
+from tests.inputs.noise import slow_wave, white
 
 
 @pytest.fixture

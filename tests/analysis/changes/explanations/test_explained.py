@@ -8,8 +8,8 @@ import pytest
 from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
 from profsvc.formulas.change.level_habits import BEGINS, ENDS, excursion_probability, habit_shares, habit_weights
 from profsvc.formulas.numerics.series import Series
-from tests.benchmarks.change import two_states, white
-from tests.benchmarks.detection import bursts, drifting, lognormal, points_of, slow_wave, three_states, walk, weekly
+from tests.benchmarks.detection import points_of, walk
+from tests.inputs.noise import bursts, drifting, lognormal, slow_wave, three_states, two_states, weekly, white
 
 
 @pytest.fixture
