@@ -45,13 +45,22 @@ def _launch(one: Row, forms: Sequence[str]) -> Iterable[str]:
             yield from lines
 
 
+def _duration(ns: float, digits: int) -> str:
+    """Write a time in us, from a second on in s.
+
+    >>> _duration(2_120_610, 6), _duration(6e9, 6)
+    ('2120.61 us', '6 s')
+    """
+    return f"{ns / 1e3:.{digits}g} us" if ns < 1e9 else f"{ns / 1e9:.{digits}g} s"
+
+
 def _heading(one: Row, published: bool) -> Iterable[str]:
-    launch, bound, duration = one["launch"], one["potential"], one["launch"]["duration_ns"]
+    launch, bound, duration_ns = one["launch"], one["potential"], one["launch"]["duration_ns"]
     shapes = []
     for what in ("grid", "block"):
         sizes = [launch[f"{what}_{axis}"] for axis in "xyz"]
         shapes.append(f"{what} ({', '.join('?' if size is None else str(size) for size in sizes)})")
-    took = "no duration" if duration is None else f"{duration / 1e3:.6g} us"
+    took = "no duration" if duration_ns is None else _duration(duration_ns, 6)
     of = "#" + str(launch["launch_index"])
     if launch["launch_index"] is None:
         of = f"mean of {launch['launches'] or '?'} launches of"
@@ -60,7 +69,7 @@ def _heading(one: Row, published: bool) -> Iterable[str]:
     if bound and bound["speedup"] is not None:
         titles = {unit["quantity"]: unit["title"] for unit in one["units"]}
         now, then = (titles.get(bound[name], bound[name]) for name in ("bound", "ideal_bound"))
-        ideal = f"ideal {bound['ideal_ns'] / 1e3:.4g} us, limited by {then}"
+        ideal = f"ideal {_duration(bound['ideal_ns'], 4)}, limited by {then}"
         yield (
             f"   limited by {now}; potential {bounded(bound['speedup'], bound['flags'])} ({ideal}), "
             f"ceiling {bounded(bound['speedup_ceiling'], bound['ceiling_flags']) or 'unknown'}"
