@@ -131,7 +131,7 @@ def test_units_of_the_tools_differ_where_they_should() -> None:
     assert units("nsys")["MB"].factor == 1e6
     assert units("ncu")["Ghz"] == units("ncu")["cycle/nsecond"].__class__("Ghz", 1e9, "Hz", "frequency")
     assert units("ncu")["%"].factor == units("ncu")["%/byte"].factor == 0.01
-    assert {row["tool"] for row in rows_of("units.csv", UNITS_HEAD.strip().split(","))} <= set(TOOLS)
+    assert {row["tool"] for row in rows_of("metrics/units.csv", UNITS_HEAD.strip().split(","))} <= set(TOOLS)
 
 
 def test_one_dimension_has_one_si_unit() -> None:

@@ -8,7 +8,7 @@ A reader is a module with
 * ``WHOLE_FILE = True``, optional: ``sniff`` needs the whole file, because a table of another format may follow.
 
 ``READERS`` in `profsvc.formats.reading` is the registry. To add a format, add its module, list it there,
-write its page in ``data/formats.toml``, and add a fixture with its expected content.
+write its page in ``data/files/formats.toml``, and add a fixture with its expected content.
 """
 
 import lazy_loader

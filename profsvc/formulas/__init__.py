@@ -16,7 +16,7 @@ What holds for every function here:
   1 is assumed, with UPPER_BOUND. TypeError is for a wrong dtype, ValueError for shapes that do not fit and for an
   unknown form.
 
-Shares and criteria are fractions of 1, never percent. ``[Key]`` names a source in ``data/references.toml``.
+Shares and criteria are fractions of 1, never percent. ``[Key]`` names a source in ``data/published/references.toml``.
 
 Packages::
 

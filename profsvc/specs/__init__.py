@@ -1,7 +1,8 @@
 """The domain as data: loads the tables under ``profsvc/data`` into frozen dataclasses.
 
-There is one module per table; ``table_files`` opens them and names the file and row of an error. ``metrics`` holds the
-counters, the labels and units of tools, and the expressions that derive counters from a tool's metrics.
+There is one module per table, in the folder that the table has there; ``table_files`` opens them and names the file and
+row of an error. ``metrics`` holds the counters, the labels and units of tools, and the expressions that derive counters
+from a tool's metrics.
 """
 
 import sys

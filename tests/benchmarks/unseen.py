@@ -5,8 +5,9 @@ set of pairs before anybody had looked at it: the set was scored, and only then 
 what the rules of today say of all sets. Each set is left out in turn: the least share of each cause is fitted to what
 the rules of today say of the others, and of kernels that were tuned step by step, and scored on what was said at first
 sight of the one that is left out. Printed are the answers as they were given then and those with the fitted shares.
-``write`` records what the rules of today say, fits all sets and writes the table ``profsvc/data/least_shares.csv``.
-After a set was scored once, ``record SET`` adds what the rules of today say of it to the answers at first sight.
+``write`` records what the rules of today say, fits all sets and writes the table
+``profsvc/data/advice/least_shares.csv``. After a set was scored once, ``record SET`` adds what the rules of today say
+of it to the answers at first sight.
 
 The fit: cause c with the share s of the time has the odds ``(s / s_c) ** b`` to be the flaw, against those of 1 that
 the launch is at its limit. ``b`` and the least shares ``s_c`` are the most likely ones, if 45 of 100 kernels have a

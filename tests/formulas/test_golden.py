@@ -1,4 +1,4 @@
-"""Every published figure of `profsvc/data/reproduced.csv` is what its line says, and no checked figure is left out."""
+"""Every published figure of `reproduced.csv` is what its line says, and no checked figure is left out."""
 
 import csv
 import json

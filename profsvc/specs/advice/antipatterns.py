@@ -9,7 +9,7 @@ from profsvc.specs.advice.causes import causes
 from profsvc.specs.published.references import references
 from profsvc.specs.table_files import rows_of
 
-FILE = "patterns.csv"
+FILE = "advice/patterns.csv"
 
 
 @dataclass(frozen=True)

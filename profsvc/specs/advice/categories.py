@@ -8,7 +8,7 @@ from types import MappingProxyType
 from profsvc.specs.published.references import references
 from profsvc.specs.table_files import rows_of
 
-FILE = "categories.csv"
+FILE = "advice/categories.csv"
 NUMBERS = tuple(range(1, 11))
 
 

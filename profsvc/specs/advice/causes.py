@@ -12,7 +12,7 @@ from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.published.references import references
 from profsvc.specs.table_files import rows_of, text_of
 
-FILE, LEAST_SHARES = "causes.toml", "least_shares.csv"
+FILE, LEAST_SHARES = "advice/causes.toml", "advice/least_shares.csv"
 KINDS = ("flaw", "limit", "unexplained")
 AVOIDABLE = ("proven", "measured", "by class", "by list", "possible", "unknown", "no")
 EVIDENCE = ("measured", "counted", "waiting")

@@ -9,7 +9,7 @@ from profsvc.errors import DomainError
 from profsvc.specs.advice.causes import causes
 from profsvc.specs.table_files import rows_of
 
-FILE, SCOREBOARDS, CALLS = "line_evidence.csv", "scoreboards.csv", "inlined_calls.csv"
+FILE, SCOREBOARDS, CALLS = "advice/line_evidence.csv", "advice/scoreboards.csv", "advice/inlined_calls.csv"
 COUNTS = (
     "threads", "excess_sectors", "excess_wavefronts", "narrow", "lanes_off", "predicated_off", "alone",
     "indexed_waits", "memory_waits", "tile_waits", "result_waits", "barrier_waits", "uneven_turns", "no_instruction",

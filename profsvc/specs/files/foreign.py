@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from profsvc.specs.table_files import rows_of
 
-FILE, TEXTS_FILE = "foreign_files.csv", "foreign_texts.csv"
+FILE, TEXTS_FILE = "files/foreign_files.csv", "files/foreign_texts.csv"
 
 
 class ForeignFile(NamedTuple):

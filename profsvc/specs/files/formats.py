@@ -8,7 +8,7 @@ from types import MappingProxyType
 from profsvc.errors import DomainError
 from profsvc.specs.table_files import text_of
 
-FILE = "formats.toml"
+FILE = "files/formats.toml"
 MEMORY_TRACE, PHASE_MARKS, TIMESERIES = "memory-trace", "marks", "timeseries"
 """Formats that are known by their names beyond their readers."""
 

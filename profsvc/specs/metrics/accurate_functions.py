@@ -9,7 +9,7 @@ from functools import cache
 
 from profsvc.specs.table_files import rows_of
 
-FILE = "accurate_functions.csv"
+FILE = "metrics/accurate_functions.csv"
 POSSIBLE = 0.5
 """Part of a function without a fast form that a computation of less accuracy may spare."""
 

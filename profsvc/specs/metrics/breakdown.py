@@ -8,7 +8,7 @@ from types import MappingProxyType
 from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.table_files import rows_of
 
-FILE = "breakdown.csv"
+FILE = "metrics/breakdown.csv"
 SECTIONS = ("light", "stalls", "stall_groups", "memory", "hits", "pipes", "occupancy", "shape")
 UNITS = {"share": "1", "bytes": "byte", "rate": "byte/s", "cycles": "cycle/inst"}
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from profsvc.specs.table_files import rows_of
 
-FILE = "instruction_classes.csv"
+FILE = "metrics/instruction_classes.csv"
 CAPABILITY = "9.0"
 """The devices on which the counters agreed with the sums over opcodes."""
 SPECIAL_UNIT, SIZED = "special_unit", "sized"

@@ -51,7 +51,9 @@ def read_metrics(text: str | None = None) -> dict[str, list[MetricRow]]:
     """Read ``metrics.csv``: tool, then its rows. No two rows of a counter hold for one capability."""
     by_tool: dict[str, list[MetricRow]] = {tool: [] for tool in TOOLS}
     seen: dict[tuple[str, str], list[MetricRow]] = {}
-    for row in rows_of("metrics.csv", ("tool", "min_cc", "max_cc", "counter", "expression", "confidence"), text):
+    for row in rows_of(
+        "metrics/metrics.csv", ("tool", "min_cc", "max_cc", "counter", "expression", "confidence"), text
+    ):
         metric = _metric_row(row)
         others = seen.setdefault((metric.tool, metric.counter), [])
         if any(other.overlaps(metric.low, metric.high) for other in others):

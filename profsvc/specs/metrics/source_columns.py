@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from profsvc.specs.table_files import rows_of
 
-FILE = "source_columns.csv"
+FILE = "metrics/source_columns.csv"
 COUNT, TEXT, STALL, NOT_ISSUED, DERIVED, LEFT_OUT = "count", "text", "stall", "not_issued", "derived", "left_out"
 KINDS = (COUNT, TEXT, STALL, NOT_ISSUED, DERIVED, LEFT_OUT)
 

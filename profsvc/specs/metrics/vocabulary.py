@@ -35,7 +35,7 @@ def _spelled(row: Row) -> list[Unit]:
 def read_units(text: str | None = None) -> dict[str, dict[str, Unit]]:
     """Read ``units.csv``: tool, then token, then `Unit`."""
     by_tool: dict[str, dict[str, Unit]] = {tool: {} for tool in TOOLS}
-    for row in rows_of("units.csv", ("tool", "token", "dimension", "factor", "si_unit", "prefixes"), text):
+    for row in rows_of("metrics/units.csv", ("tool", "token", "dimension", "factor", "si_unit", "prefixes"), text):
         known = by_tool[row.one_of("tool", TOOLS)]
         for unit in _spelled(row):
             if unit.token in known:
@@ -77,7 +77,7 @@ class Counter:
 def read_counters(text: str | None = None) -> dict[str, Counter]:
     """Read ``counters.csv``: name, then `Counter`."""
     known: dict[str, Counter] = {}
-    for row in rows_of("counters.csv", ("counter", "unit", "kind", "meaning", "better", "models"), text):
+    for row in rows_of("metrics/counters.csv", ("counter", "unit", "kind", "meaning", "better", "models"), text):
         kind, better = row.one_of("kind", ("number", "text")), row.one_of("better", ("", "lower", "higher"))
         if not re.fullmatch(r"[a-z][a-z0-9_]*", row["counter"]):
             raise row.wrong(f"{row['counter']!r} is not a name; use a-z, 0-9 and _")
@@ -106,14 +106,14 @@ def counters() -> Mapping[str, Counter]:
 
 def read_sections(text: str | None = None) -> dict[str, str]:
     """Read ``sections.csv``: identifier of a section of ncu, then the title that its details page prints."""
-    return {row["section"]: row["title"] for row in rows_of("sections.csv", ("section", "title"), text)}
+    return {row["section"]: row["title"] for row in rows_of("metrics/sections.csv", ("section", "title"), text)}
 
 
 def read_labels(text: str | None = None) -> list[tuple[str, str, str, Capability, Capability]]:
     """Read ``labels.csv``: section, label, metric, and the capabilities it holds for."""
     found: list[tuple[str, str, str, Capability, Capability]] = []
     ranges: defaultdict[tuple[str, str], list[tuple[Capability, Capability]]] = defaultdict(list)
-    for row in rows_of("labels.csv", ("section", "label", "metric", "min_cc", "max_cc"), text):
+    for row in rows_of("metrics/labels.csv", ("section", "label", "metric", "min_cc", "max_cc"), text):
         section, label = row["section"], row["label"]
         low, high = row.capability("min_cc", ANY[0]), row.capability("max_cc", ANY[1])
         if any(low <= other_high and other_low <= high for other_low, other_high in ranges[section, label]):

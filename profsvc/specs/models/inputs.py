@@ -18,8 +18,8 @@ from profsvc.specs.models.timing import MemoryParameters
 from profsvc.specs.published.references import references
 from profsvc.specs.table_files import Row, rows_of, tables_of
 
-FILE = "model_inputs.csv"
-MODELS_FILE = "models.toml"
+FILE = "models/model_inputs.csv"
+MODELS_FILE = "models/models.toml"
 # ``machine`` is what the model of benefits takes of a device, ``peak_time`` the least times of single units.
 MODELS = (
     "benefit", "latency_hiding", "machine", "mwp_cwp", "occupancy", "peak_time", "roofline", "ryoo", "throughput",

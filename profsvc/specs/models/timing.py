@@ -12,7 +12,7 @@ from profsvc.specs.hardware import devices
 from profsvc.specs.published.references import references
 from profsvc.specs.table_files import text_of
 
-FILE = "timing.toml"
+FILE = "models/timing.toml"
 # Source of what was measured for this table and is printed nowhere.
 MEASURED = "measured"
 Table = Mapping[str, Any]

@@ -13,8 +13,8 @@ from profsvc.specs.hardware import devices
 from profsvc.specs.published.references import references
 from profsvc.specs.table_files import rows_of
 
-COMPONENTS = "components.csv"
-INSTRUCTIONS = "instruction_units.csv"
+COMPONENTS = "power/components.csv"
+INSTRUCTIONS = "power/instruction_units.csv"
 SCOPES = ("sm", "board")
 RESPONSES = ("linear", "special", "constant")
 

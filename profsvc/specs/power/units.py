@@ -6,7 +6,7 @@ from functools import cache
 from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.table_files import rows_of
 
-FILE = "power_units.csv"
+FILE = "power/power_units.csv"
 
 
 @dataclass(frozen=True)

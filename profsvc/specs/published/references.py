@@ -9,7 +9,7 @@ from types import MappingProxyType
 from profsvc.errors import DomainError
 from profsvc.specs.table_files import tables_of
 
-FILE = "references.toml"
+FILE = "published/references.toml"
 
 
 @dataclass(frozen=True)

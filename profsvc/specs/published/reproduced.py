@@ -9,7 +9,7 @@ from typing import Any
 from profsvc.specs.published.references import references
 from profsvc.specs.table_files import rows_of
 
-FILE = "reproduced.csv"
+FILE = "published/reproduced.csv"
 COLUMNS = (
     *("figure", "source", "place", "inputs", "formula", "printed", "unit", "tolerance"),
     *("computed", "reproduced", "why"),

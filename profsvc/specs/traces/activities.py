@@ -6,7 +6,7 @@ from functools import cache
 from profsvc.specs.table_files import rows_of
 from profsvc.specs.traces.wall_time import KERNELS, wall_time_categories
 
-FILE = "activities.csv"
+FILE = "traces/activities.csv"
 
 
 def read_activities(text: str | None = None) -> dict[str, list[tuple[re.Pattern[str], str]]]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from profsvc.specs.table_files import rows_of
 
-FILE = "wall_time.csv"
+FILE = "traces/wall_time.csv"
 DEVICE, GAP = "device", "gap"
 KERNELS, GRAPHS = "kernels", "graphs"
 

@@ -10,7 +10,7 @@ from profsvc.errors import DomainError
 from profsvc.specs.published.references import references
 from profsvc.specs.table_files import tables_of
 
-FILE = "columns.toml"
+FILE = "vocabulary/columns.toml"
 KEYS = {"formula", "read", "meaning", "unit", "of", "reference", "section"}
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from profsvc.specs.table_files import rows_of
 from profsvc.specs.traces.wall_time import wall_time_categories
 
-FILE = "terms.csv"
+FILE = "vocabulary/terms.csv"
 CATEGORY = "category of the wall time"
 WILDCARD = "*"
 

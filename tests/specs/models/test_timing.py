@@ -11,7 +11,7 @@ from profsvc.specs.hardware import device
 from profsvc.specs.models.timing import memory_parameters, memory_table, read_timing, timing
 from profsvc.specs.table_files import text_of
 
-TEXT = text_of("timing.toml")
+TEXT = text_of("models/timing.toml")
 
 
 def test_parameters_are_those_of_the_model() -> None:

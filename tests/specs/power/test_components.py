@@ -80,9 +80,9 @@ MAP = "instruction,as_published,consistent\n"
         (read_components, HEAD + "GTX280,FP,1,chip,linear,[Hong2012]\n", "line 2: scope must be one of"),
         (read_components, HEAD + "GTX280,FP,1,sm,square,[Hong2012]\n", "line 2: response must be one of"),
         (read_components, HEAD + "GTX280,FP,1,sm,linear,[Hong1999]\n", "line 2: source must begin with a [reference]"),
-        (read_instruction_units, MAP + "add,FP,Magic\n", "line 2: consistent must name units of components.csv"),
-        (read_instruction_units, MAP + "add,FP FP,FP\n", "line 2: as_published must name units of components.csv"),
-        (read_instruction_units, MAP + "add,,FP\n", "line 2: as_published must name units of components.csv"),
+        (read_instruction_units, MAP + "add,FP,Magic\n", "line 2: consistent must name units of power/components.csv"),
+        (read_instruction_units, MAP + "add,FP FP,FP\n", "line 2: as_published must name units of power/"),
+        (read_instruction_units, MAP + "add,,FP\n", "line 2: as_published must name units of power/"),
         (read_instruction_units, MAP + "add,FP,FP\n" * 2, "line 3: instruction 'add' is empty or there twice"),
     ],
 )  # fmt: skip
