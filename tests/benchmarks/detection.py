@@ -84,7 +84,7 @@ def points_of(x: Floats, group: Floats) -> pd.DataFrame:
     }  # fmt: skip
     return pd.DataFrame(
         {"series": names[one], "group": one, "kernel": names[one], "subject": names[one], "value": value,
-         "run_id": 1 + night * runs + run, "at": stamps[night, run], "run": None} | constant
+         "run_id": 1 + night * runs + run, "at": stamps[night, run], "night": night, "run": None} | constant
     ).dropna(subset=["value"], ignore_index=True)  # fmt: skip
 
 

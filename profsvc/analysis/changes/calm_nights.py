@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from profsvc.analysis.changes.night_values import night_numbers
 from profsvc.formulas.change.night_states import MIN_SERIES, night_states, noise_ratios
 from profsvc.formulas.change.surest_step import MIN_SEGMENT
 from profsvc.formulas.numerics.series import medians
@@ -28,7 +29,7 @@ def as_loud_as_newest(value: Floats, points: pd.DataFrame, family: Ints) -> Floa
 
     ``family``: number of the family of each series, whose nights are judged together.
     """
-    group, night, out = points["group"].to_numpy(np.int64), night_numbers(points["at"]), value.copy()
+    group, night, out = points["group"].to_numpy(np.int64), night_numbers(points), value.copy()
     known = np.isfinite(value)
     for number in np.unique(family).tolist():
         own = np.flatnonzero(known & (family == number)[group])
@@ -52,7 +53,7 @@ def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:
     """
     value = points["value"].to_numpy(np.float64).copy()
     group = points["group"].to_numpy(np.int64)
-    night = night_numbers(points["at"])
+    night = night_numbers(points)
     is_duration = (points["kind"] == "duration").to_numpy()
     left_out = np.zeros(len(points), dtype=np.bool_)
     for number in np.unique(family[group[is_duration]]).tolist():
@@ -69,13 +70,6 @@ def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:
     return CalmNights(value, _shortest(group, left_out), left_out)
 
 
-def night_numbers(at: "pd.Series[str]") -> Ints:
-    """Return the number of the date of each point, in order of time."""
-    of_time, times = pd.factorize(at)
-    of_date, _ = pd.factorize(pd.Index(times).astype(str).str.slice(0, 10), sort=True)
-    return np.asarray(of_date[of_time], dtype=np.intp)
-
-
 def _shortest(group: npt.NDArray[np.int64], left_out: npt.NDArray[np.bool_]) -> Ints:
     """Return the values that make a level: with those left out among them, three nights or more."""
     out = np.full(int(group[-1]) + 1, MIN_SEGMENT, dtype=np.intp)
@@ -90,6 +84,6 @@ def _shortest(group: npt.NDArray[np.int64], left_out: npt.NDArray[np.bool_]) -> 
 def left_out_counts(points: pd.DataFrame, left_out: npt.NDArray[np.bool_]) -> dict[str, int]:
     """Return how many nights are left out, of how many series, and of how many series the newest night is."""
     newest = ~points["group"].duplicated(keep="last").to_numpy()
-    nights = len(np.unique(night_numbers(points["at"])[left_out]))
+    nights = len(np.unique(night_numbers(points)[left_out]))
     series = points["group"][left_out].nunique()
     return {"nights": int(nights), "series": int(series), "tonight": int((left_out & newest).sum())}

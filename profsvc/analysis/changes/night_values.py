@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from profsvc.analysis.timezones import time_zone
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 MAX_P = 0.01  # probability of the scatter of the nights, if runs of a night do not resemble each other
@@ -17,12 +19,33 @@ MEDIAN_CHI_SQUARE = 0.454936423119572  # of one degree of freedom
 MIN_REPEATS = 10  # degrees of freedom within nights that a series needs to be judged by itself
 MIN_SIBLING_REPEATS = 20  # of all series together, for those that have fewer
 MAX_VARIANCE_RATIO = 2.0  # of all series together, above which runs of a night count as one value
+DATE = len("2026-01-31")
+
+
+def with_nights(points: pd.DataFrame, zone: str) -> pd.DataFrame:
+    """Return the points with ``night``: the date of each run in a time zone, in days since 1970.
+
+    Dates in UTC would divide a night in two, and summer time would move it to another day of the week.
+    """
+    of_time, times = pd.factorize(points["at"])
+    dates = np.array([str(at)[:DATE] for at in times], dtype="datetime64[D]")
+    clocks = np.array([len(str(at)) > DATE for at in times], dtype=np.bool_)  # a bare date is one in any zone
+    if zone != "UTC" and clocks.any():
+        local = pd.to_datetime(times[clocks], utc=True, format="ISO8601").tz_convert(time_zone(zone))
+        dates[clocks] = local.tz_localize(None).to_numpy().astype("datetime64[D]")
+    return points.assign(night=dates.astype(np.int32)[of_time])
+
+
+def night_numbers(points: pd.DataFrame) -> npt.NDArray[np.intp]:
+    """Return the number of the night of each point, in order of time; nights without a run have none."""
+    return np.asarray(pd.factorize(points["night"], sort=True)[0], dtype=np.intp)
 
 
 def night_values(points: pd.DataFrame) -> pd.DataFrame:
     """Return the points with one row per night where runs of a night resemble each other; ``until`` is its last run.
 
-    A night is a date of one build. A row of a night stands at its first run and has the mean of its runs.
+    Runs of several builds in one ``night`` stay apart. A row of a night stands at its first run and has the mean of its
+    runs.
     """
     points = points.assign(until=points["at"])
     night = _nights(points)
@@ -42,9 +65,7 @@ def night_values(points: pd.DataFrame) -> pd.DataFrame:
 
 def _nights(points: pd.DataFrame) -> npt.NDArray[np.int64]:
     """Return the number of the night of each point, which ascends."""
-    of_time, times = pd.factorize(points["at"])
-    of_day, _ = pd.factorize(np.array([str(at)[:10] for at in times], dtype=object))
-    day, (build, _) = of_day[of_time], pd.factorize(points["build"])
+    day, (build, _) = points["night"].to_numpy(), pd.factorize(points["build"])
     group = points["group"].to_numpy(np.int64)
     begins = np.r_[True, (group[1:] != group[:-1]) | (day[1:] != day[:-1]) | (build[1:] != build[:-1])]
     return np.asarray(np.cumsum(begins[: len(points)]) - 1, dtype=np.int64)

@@ -13,12 +13,12 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.changes.board_conditions import of_other_conditions, without_other_conditions
-from profsvc.analysis.changes.calm_nights import as_loud_as_newest, calm_nights, left_out_counts, night_numbers
+from profsvc.analysis.changes.calm_nights import as_loud_as_newest, calm_nights, left_out_counts
 from profsvc.analysis.changes.explanations.drifts import after_drifts
 from profsvc.analysis.changes.explanations.explained import explained
 from profsvc.analysis.changes.explanations.families import families
 from profsvc.analysis.changes.explanations.weekly_parts import weekly_parts
-from profsvc.analysis.changes.night_values import night_values
+from profsvc.analysis.changes.night_values import night_numbers, night_values, with_nights
 from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY, with_texts
 from profsvc.formulas.change import nightly_test
@@ -61,16 +61,20 @@ class NightlyFindings(NamedTuple):
 
 
 def find_changes(
-    points: pd.DataFrame, known: Sequence[Mapping[str, Any]], tonight: Collection[int] | None = None
+    points: pd.DataFrame,
+    known: Sequence[Mapping[str, Any]],
+    tonight: Collection[int] | None = None,
+    zone: str = "UTC",
 ) -> NightlyFindings:
     """Return the verdict on series, given as `profsvc.analysis.changes.series.to_series` arranges them.
 
     ``known``: the findings so far, with ``state`` and ``said_at``. ``tonight``: the runs that no report has looked at
-    yet; None: the newest of each series. Column ``build`` of the points names the binary.
+    yet; None: the newest of each series. ``zone``: in which a night is a date. Column ``build`` of the points names the
+    binary.
     """
     if points.empty:
         return NightlyFindings([], [], {}, [], [], 0, 0, 0, [], {})
-    points = night_values(points)
+    points = night_values(with_nights(points, zone))
     heads = with_texts(points.drop_duplicates("group").reset_index(drop=True))
     least = [specs.smallest_change(kind) for kind in heads["kind"]]
     relative, absolute = np.array([one.relative for one in least]), np.array([one.absolute for one in least])
@@ -88,7 +92,7 @@ def find_changes(
     value = as_loud_as_newest(value, points, family)
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
-    prior = noise_prior(value, group, family, night_numbers(points["at"]))
+    prior = noise_prior(value, group, family, night_numbers(points))
     unfixed = [one for one in known if one["state"] != FIXED]
     begun = _in_baseline(points, raw, [one for one in told_before if one["state"] != FIXED])
     whole = np.where(begun & lasting, raw, np.nan)
@@ -131,7 +135,7 @@ def _runs_of_nights(points: pd.DataFrame, value: Floats) -> Ints:
     """Return how many values of each series a night has: the mean, and one at least."""
     known = ~np.isnan(value)
     group, size = points["group"].to_numpy(np.int64), int(points["group"].iloc[-1]) + 1
-    of_night = np.unique(np.stack((group[known], night_numbers(points["at"])[known])), axis=1)[0]
+    of_night = np.unique(np.stack((group[known], night_numbers(points)[known])), axis=1)[0]
     values, nights = np.bincount(group[known], minlength=size), np.bincount(of_night, minlength=size)
     return np.maximum(np.rint(values / np.maximum(nights, 1)), 1).astype(np.int64)
 

@@ -79,10 +79,10 @@ def report_of_night(
     before = store.report_before(engine, scope, span.night)
     looked = _night_scope(engine, scope, span, before)
     tonight = looked.runs["run_id"].tolist()
-    verdict = find_changes(looked.points, looked.known, tonight)
+    verdict = find_changes(looked.points, looked.known, tonight, zone)
     if lost := _without_their_history(engine, scope, span.night, looked, verdict.found):
         looked = looked._replace(known=[*looked.known, *lost])
-        verdict = find_changes(looked.points, looked.known, tonight)
+        verdict = find_changes(looked.points, looked.known, tonight, zone)
     said = store.stored_states(engine, {int(row["run_id"]) for row in verdict.found})
     found = [row | {"state": said.get((str(row["series"]), int(row["run_id"])), "new")} for row in verdict.found]
     found = with_costs(engine, found, looked.names)

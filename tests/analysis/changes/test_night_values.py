@@ -1,9 +1,10 @@
 """Several runs of a night: one value where they share their night, and values of their own where they do not."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from profsvc.analysis.changes.night_values import night_values
+from profsvc.analysis.changes.night_values import night_values, with_nights
 from profsvc.analysis.changes.nightly import find_changes
 from tests.benchmarks.detection import points_of, several_runs, walk
 from tests.inputs.noise import white
@@ -12,6 +13,33 @@ from tests.inputs.noise import white
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20261124)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata"])
+@pytest.mark.parametrize("hour", ["00:10", "01:30", "23:50"])
+def test_a_night_is_a_date_in_the_zone_of_the_report_in_winter_and_in_summer(zone, hour):
+    dates = pd.date_range("2026-03-01", periods=240).strftime("%Y-%m-%d")
+    local = pd.to_datetime([f"{date} {hour}" for date in dates]).tz_localize(zone)
+    at = local.tz_convert("UTC").strftime("%Y-%m-%dT%H:%M:%SZ")
+    night = with_nights(pd.DataFrame({"at": at}), zone)["night"].to_numpy()
+    assert (night == np.datetime64("2026-03-01").astype(int) + np.arange(240)).all()
+
+
+def test_a_bare_date_is_the_same_night_in_every_zone():
+    at = pd.DataFrame({"at": ["2026-03-01", "2026-03-01T23:30:00Z", "2026-03-02T01:30:00.123456789Z"]})
+    nights = {zone: with_nights(at, zone)["night"].diff().tolist()[1:] for zone in ("UTC", "Europe/Berlin")}
+    assert nights == {"UTC": [0.0, 1.0], "Europe/Berlin": [1.0, 0.0]}
+
+
+def test_runs_about_midnight_in_utc_are_one_night_of_their_zone(rng):
+    x = several_runs(rng, white(rng, 40, 40), 4, 0.2)
+    points = points_of(x, np.arange(40))
+    night, run = (points["run_id"] - 1) // 4, (points["run_id"] - 1) % 4
+    begins = pd.Timestamp("2026-01-04T23:10Z")  # 00:10 in Berlin; the third run is of the next day in UTC
+    at = (begins + pd.to_timedelta(night, "D") + pd.to_timedelta(30 * run, "min")).dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    points = points.assign(at=at.astype(object))
+    counts = {zone: len(night_values(with_nights(points, zone))) for zone in ("UTC", "Europe/Berlin")}
+    assert counts["Europe/Berlin"] == 40 * 40 < counts["UTC"]
 
 
 def test_runs_that_repeat_their_night_are_one_value_of_it(rng):

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.analysis.changes.calm_nights import night_numbers
 from profsvc.analysis.changes.explanations.drifts import drift_row, drifts, without_spikes_of
 from profsvc.analysis.changes.explanations.excursions import excursion_rates, visit_probabilities
 from profsvc.analysis.changes.explanations.families import families
 from profsvc.analysis.changes.explanations.wandering_levels import wandering_probabilities
+from profsvc.analysis.changes.night_values import night_numbers
 from profsvc.formulas.change.nightly_test import (
     MAX_FALSE_DISCOVERY_RATE,
     MIN_TESTS,
@@ -98,7 +98,7 @@ def explained(
     steady = ~drifted
     if steady.any():
         visits[steady] = visit_probabilities(whole, group, asked[steady], at)
-        night = night_numbers(points["at"])
+        night = night_numbers(points)
         wanders[steady] = wandering_probabilities(value, group, siblings, asked[steady], at, p, night)
     for number, one in enumerate(asked.tolist()):
         if one in told:

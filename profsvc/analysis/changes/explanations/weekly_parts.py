@@ -15,9 +15,7 @@ def weekly_parts(points: pd.DataFrame, family: npt.NDArray[np.intp]) -> Floats:
     ``family``: number of the family of each series; the days of its siblings are judged together.
     """
     value, group = points["value"].to_numpy(np.float64), points["group"].to_numpy(np.int64)
-    of_time, times = pd.factorize(points["at"])
-    dates = np.array([str(time)[:10] for time in times], dtype="datetime64[D]")
-    date = dates.astype(np.int64)[of_time]
+    date = points["night"].to_numpy(np.int64)
     out = np.zeros(len(points))
     for number in np.unique(family).tolist():
         own = np.flatnonzero((family == number)[group])
