@@ -84,10 +84,7 @@ class NotFoundError(ProfsvcError):
         "no device named 'H20'; did you mean 'H200'?"
         """
         known = list(known)
-        import difflib  # only where a name is wrong
-
-        close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        if close:
+        if close := nearest_names(name, known):
             return cls(f"no {what} named {name!r}; did you mean {' or '.join(map(repr, close))}?")
         return cls(f"no {what} named {name!r}; there is {first_of(map(repr, sorted(known))) or 'none yet'}")
 
@@ -201,6 +198,47 @@ def error_kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[Profsv
     for kind in root.__subclasses__():
         if kind.__module__ == __name__:
             yield from error_kinds(kind)
+
+
+def nearest_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Return the names that ``name`` may have been meant as: those with the fewest typing errors.
+
+    A typing error is a letter that is missing, wrong or too much, or two that changed places; what begins like
+    another name counts as one. One error in three letters is the most, and one in a shorter name. Case does not count.
+
+    >>> nearest_names("comapre", ["cores", "components", "compare"]), nearest_names("T3", ["T1", "T2"])
+    (['compare'], ['T1', 'T2'])
+    >>> nearest_names("roof", ["roofline", "power"]), nearest_names("bananas", ["balance"])
+    (['roofline'], [])
+    """
+    import difflib  # only where a name is wrong
+
+    wanted, names = name.casefold(), {one.casefold(): one for one in known}
+    errors = {one: 1 for one in names if wanted and one.startswith(wanted)}
+    for one in difflib.get_close_matches(wanted, names, n=MAX_NAMED, cutoff=0.5):
+        errors[one] = min(errors.get(one, len(one)), typing_errors(wanted, one))
+    fewest = min(errors.values(), default=0)
+    near = sorted(one for one, count in errors.items() if count == fewest and 3 * count <= max(len(one), 3))
+    return [names[one] for one in near[:most]]
+
+
+def typing_errors(typed: str, meant: str) -> int:
+    """Return the letters to add, remove, replace or swap with the next one that turn one text into another.
+
+    The optimal string alignment distance: each part is edited once.
+
+    >>> typing_errors("comapre", "compare"), typing_errors("H20", "H200"), typing_errors("", "ab")
+    (1, 1, 2)
+    """
+    before: list[int] = []
+    row = list(range(len(meant) + 1))
+    for i, letter in enumerate(typed):
+        two_before, before, row = before, row, [i + 1]
+        for j, other in enumerate(meant):
+            row.append(min(row[j] + 1, before[j + 1] + 1, before[j] + (letter != other)))
+            if i and j and letter == meant[j - 1] and typed[i - 1] == other:
+                row[-1] = min(row[-1], two_before[j - 1] + 1)
+    return row[-1]
 
 
 def wrong_cell_count(cells: int, needed: object) -> str:

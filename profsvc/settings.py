@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, nearest_names
 
 Value = str | bool | int | float
 
@@ -173,9 +173,7 @@ def _read_file(file: Path) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for name, value in table.items():
         if name not in known:
-            import difflib
-
-            near = difflib.get_close_matches(name.lower().removeprefix("profsvc_"), known, n=1)
+            near = nearest_names(name.lower().removeprefix("profsvc_"), known, most=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
             raise UsageError(f"{file}: unknown setting {name!r}; {hint}")
         default = known[name].default

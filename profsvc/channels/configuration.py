@@ -16,7 +16,6 @@
     url_env = "SLACK_WEBHOOK"
 """
 
-import difflib
 import ipaddress
 import os
 import re
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, nearest_names
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,255}")
@@ -141,7 +140,7 @@ def _parse_channel(where: str, name: str, table: Any) -> Channel:
                 f"{where}: {option} is a secret; give {option}_file or {option}_env, where it is read from"
             )
         if option != "kind" and option not in known:
-            near = difflib.get_close_matches(option, known, n=1)
+            near = nearest_names(option, known, most=1)
             hint = f"; did you mean {near[0]}?" if near else f"; there is {', '.join(known)}"
             raise UsageError(f"{where} has no option {option!r}{hint}")
         if option != "kind" and not known[option].is_right(value):

@@ -1,13 +1,12 @@
 """Limits and error messages for SQL of users on both databases."""
 
-import difflib
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from profsvc.errors import TimeLimitError, UsageError
+from profsvc.errors import TimeLimitError, UsageError, nearest_names
 
 MAX_SQL_CHARS = 100_000
 """Maximum number of characters of a query."""
@@ -109,7 +108,7 @@ def no_value(name: str) -> UsageError:
 
 def no_view(name: str, views: Sequence[str]) -> UsageError:
     """Return the error for a query that reads a table other than ``views``."""
-    near = difflib.get_close_matches(f"v1_{name.removeprefix('v1_')}", views, n=1, cutoff=0.5)
+    near = nearest_names(f"v1_{name.removeprefix('v1_')}", views, most=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     return UsageError(f"{name!r} cannot be read, only the views can{hint or ': ' + ', '.join(views)}")
 

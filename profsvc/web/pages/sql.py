@@ -1,6 +1,5 @@
 """``/sql``: a query field with parameters, the result and its chart, saved and example queries, and the schema."""
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -13,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import specs, store
-from profsvc.errors import OverloadedError, ProfsvcError, TimeLimitError, UsageError
+from profsvc.errors import OverloadedError, ProfsvcError, TimeLimitError, UsageError, nearest_names
 from profsvc.reports.rows import distinct, plain, visible
 from profsvc.reports.text.cells import middle
 from profsvc.web.api import sql
@@ -191,7 +190,7 @@ def _hints(message: str | ProfsvcError, query: Query, state: AppState) -> list[s
     name = next(filter(None, missing.groups()))
     views = [view for view in store.VIEWS if view in set(_VIEW_NAME.findall(query.text))]
     columns = {view: list(store.column_kinds_of(view)) for view in views}
-    near = {view: difflib.get_close_matches(name, known, n=3) for view, known in columns.items()}
+    near = {view: nearest_names(name, known) for view, known in columns.items()}
     found = [f"{view} has {', '.join(names)}." for view, names in near.items() if names]
     elsewhere = [view for view in store.VIEWS if view not in views and name in store.column_kinds_of(view)]
     if elsewhere:

@@ -152,7 +152,7 @@ def test_places_are_put_on_the_channels_they_name():
     placed = with_positions(sensors, read_positions(["T2=3.5,-12"]))
     assert placed["x_mm"].fillna(-1).tolist() == [-1, 3.5]
     assert placed["y_mm"].fillna(-1).tolist() == [-1, -12]
-    with pytest.raises(BrokenInputError, match="no channel named 'T3'; did you mean 'T2' or 'T1'"):
+    with pytest.raises(BrokenInputError, match="no channel named 'T3'; did you mean 'T1' or 'T2'"):
         with_positions(sensors, read_positions(["T3=1,1"]))
 
 

@@ -239,8 +239,8 @@ def test_sources_and_projects_are_chosen(held, recorded):
     assert {row["source"] for row in predictions.accuracy(held, source="ncu")["scores"]} == {"ncu"}
     assert predictions.accuracy(held, source="ncu")["common"] == []
     assert predictions.accuracy(held, project="nothing")["scores"] == []
-    with pytest.raises(NotFoundError, match="no source of predictions named 'nvc'; did you mean 'ncu'"):
-        predictions.accuracy(held, source="nvc")
+    with pytest.raises(NotFoundError, match="no source of predictions named 'nuc'; did you mean 'ncu'"):
+        predictions.accuracy(held, source="nuc")
 
 
 OLD = {"least_threads": 64.0, "most_threads": 64.0, "unknown": 0, "device": "A", "other_device": "A", "tool": "ncu",
