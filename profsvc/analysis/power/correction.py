@@ -8,7 +8,8 @@ import pandas as pd
 
 from profsvc.analysis.power.earlier_runs import CLOCK_TOLERANCE, NO_EARLIER_RUNS, EarlierRuns
 from profsvc.analysis.power.logs import Floats
-from profsvc.analysis.power.sensor import Options, PowerSensor
+from profsvc.analysis.power.options import Options
+from profsvc.analysis.power.sensor import PowerSensor
 from profsvc.analysis.power.temperature_coefficient import (
     HOW_TO_MEASURE,
     fit_coefficients,

@@ -18,6 +18,7 @@ from profsvc.analysis.power.logs import (
     shift_time,
     throttle_log,
 )
+from profsvc.analysis.power.options import Options
 from profsvc.errors import counted
 from profsvc.formulas.sensors.averaging import averaging_window
 from profsvc.formulas.sensors.log_quality import clean, gaps, stuck, update_period
@@ -44,16 +45,6 @@ OFFSET_REFUSALS = {
 }
 # What may be named as a temperature: what is one, and what a file says nothing of.
 TEMPERATURE_QUANTITIES = ("temperature", "unknown")
-
-
-class Options(NamedTuple):
-    """What the user says of a run: temperature to correct to, power of the host, and sensors by name."""
-
-    reference_temperature_c: float | None = None
-    host_power_w: float | None = None
-    temperature: str | None = None
-    sensor: str | None = None
-    offset_s: float | None = None
 
 
 class Series(NamedTuple):

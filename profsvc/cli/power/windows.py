@@ -20,7 +20,7 @@ from profsvc.cli.power import heat_map as heat
 from profsvc.errors import UsageError
 
 if TYPE_CHECKING:
-    from profsvc.analysis.power.analyze import Options
+    from profsvc.analysis.power.options import Options
 
 # No board works outside this range, and a temperature in kelvin lies beyond it.
 COLDEST_C, HOTTEST_C = -60.0, 150.0
@@ -83,7 +83,7 @@ def power(
 
       profsvc power spacer --rotated spacer_90
     """
-    from profsvc.analysis.power.analyze import Options
+    from profsvc.analysis.power.options import Options
     from profsvc.reports.text.power import run_power as power_text
     from profsvc.views.power.run_power import WINDOWS
 

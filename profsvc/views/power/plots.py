@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from profsvc import specs, store
-from profsvc.analysis.power.analyze import Options
+from profsvc.analysis.power.options import Options
 from profsvc.errors import NotFoundError
 from profsvc.formulas.power.active_sms import SweepFit, fit_active_sms, predict_active_sms
 from profsvc.formulas.power.leakage import power_at_temperature

@@ -3,17 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from profsvc import store
-from profsvc.analysis.power.analyze import VERSION, Options
+from profsvc.analysis.power.options import Options
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formats.timeseries.labels import UNKNOWN
 from profsvc.formulas.numerics.flags import flag_names
-from profsvc.pipeline.power import power_of_run
 from profsvc.store.schema.results.power import FRAMES
 
 if TYPE_CHECKING:
+    import pandas as pd
     from sqlalchemy import Engine
 
 Row = dict[str, Any]
@@ -61,6 +59,8 @@ def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> di
     found = {key: store.select(engine, view, run_id=run_id) for key, view in VIEWS.items()}
     is_stored = options._replace(sensor=None) == AS_STORED and any(found.values())
     if not is_stored:
+        from profsvc.pipeline.power import power_of_run  # imports pandas and the analysis, 0.4 s
+
         frames = power_of_run(engine, run_id, options)
         every = store.select(engine, "v1_sensors", run_id=run_id)
         found = {key: rows_of(key, frames.get(key), info, every) for key in NAMES}
@@ -78,8 +78,12 @@ def _of_sensor(found: Mapping[str, list[Row]], sensors: Sequence[Row], name: str
     return {key: [row for row in rows if row["sensor_id"] in {*ids, None}] for key, rows in found.items()}
 
 
-def rows_of(table: str, frame: pd.DataFrame | None, run: Row, sensors: Sequence[Row]) -> list[Row]:
+def rows_of(table: str, frame: "pd.DataFrame | None", run: Row, sensors: Sequence[Row]) -> list[Row]:
     """Return the rows of a frame in the form of its view."""
+    import pandas as pd
+
+    from profsvc.analysis.power.analyze import VERSION
+
     known = {one["sensor_id"]: one for one in sensors}
     about = {"run_id": run["run_id"], "project": run["project"], "run": run["name"]}
     rows = []

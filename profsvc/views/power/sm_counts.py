@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from profsvc.analysis.power.analyze import Options
+from profsvc.analysis.power.options import Options
 from profsvc.analysis.power.sm_sweeps import CORES, SAVINGS
 from profsvc.analysis.power.sm_sweeps import MODEL as LAWS
 from profsvc.errors import NotFoundError

@@ -128,7 +128,7 @@ def _encode_pictures(pictures: "Iterable[Drawn]") -> dict[str, Any]:
 
 
 def _answer_power(request: Request) -> Response:
-    from profsvc.analysis.power.analyze import Options
+    from profsvc.analysis.power.options import Options
     from profsvc.views.power import plots as power_plots
     from profsvc.views.power import run_power as power_view
 

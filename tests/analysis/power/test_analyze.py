@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from profsvc.analysis.power.analyze import FRAMES, Options, analyze_power
+from profsvc.analysis.power.analyze import FRAMES, analyze_power
 from profsvc.analysis.power.logs import ELAPSED, UTC, Log
+from profsvc.analysis.power.options import Options
 from profsvc.errors import NotFoundError
 from tests.analysis.power.made_logs import NO_LAUNCHES, NO_MARKS, ORIGIN, S, launches_at, made
 from tests.formulas.thermal import synthetic_logs

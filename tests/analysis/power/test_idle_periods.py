@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from profsvc.analysis.power.analyze import Options, analyze_power
+from profsvc.analysis.power.analyze import analyze_power
 from profsvc.analysis.power.logs import UTC, Log
+from profsvc.analysis.power.options import Options
 from tests.analysis.power.made_logs import NO_LAUNCHES, NO_MARKS, ORIGIN, S, made
 
 Frames = Mapping[str, pd.DataFrame]

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.analysis.power.analyze import Options
+from profsvc.analysis.power.options import Options
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.schema.catalog import KINDS
 from profsvc.views.power.plots import _over_time, pictures

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from profsvc import pipeline, store
-from profsvc.analysis.power.analyze import Options
+from profsvc.analysis.power.options import Options
 from profsvc.reports.rows import plain
 from profsvc.views.power import run_power as power
 from profsvc.web.http.state import AppState

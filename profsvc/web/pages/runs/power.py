@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import specs, store
-from profsvc.analysis.power.analyze import Options
 from profsvc.analysis.power.components import MODEL as COMPONENTS
+from profsvc.analysis.power.options import Options
 from profsvc.errors import InputError, NotFoundError, UsageError
 from profsvc.reports.plots import heat_map as heat_map_plot
 from profsvc.reports.text.models.values import interval
