@@ -155,9 +155,12 @@ def picture(
 
 
 def _settle(figure: Any) -> None:
-    """Compute the layout once and round it, because the last digits of the solver vary."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    """Compute the layout once and round it, because the last digits of the solver vary.
+
+    Nothing is drawn for that. Without a layout matplotlib draws a figure once when it is saved, and else twice.
+    """
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine(None)
     for axes in figure.axes:
         axes.set_position([round(edge, 4) for edge in axes.get_position(original=True).bounds], which="original")
         axes.set_position([round(edge, 4) for edge in axes.get_position().bounds], which="active")
