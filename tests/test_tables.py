@@ -1,4 +1,6 @@
-"""Tidy tables as whole columns."""
+"""Tidy tables as whole columns, and the labels of frames."""
+
+from contextlib import ExitStack
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ from profsvc.errors import DomainError
 from profsvc.store.ingest.writers.bulk_insert import factorize
 from profsvc.tables import Batch, CodedTexts, ColumnTable, as_frames, check, frame, frame_of_arrays
 from profsvc.tables.column_tables import full_column
+from profsvc.tables.labels import python_labels
 
 ROWS = {"sensor_index": [0, 0, 1], "sample_index": [0, 1, 0], "value": [1.5, None, 2.5],
         "reason": [None, "n/a", None], "line": [2, 3, 4]}  # fmt: skip
@@ -90,3 +93,21 @@ def test_integers_of_a_frame_stay_integers_however_many_they_are(numbers):
     for given in (pd.array(numbers, dtype="Int64"), pd.Series(numbers, dtype="Int64")):
         column = full_column("int", len(numbers), given)
         assert (column.values.dtype, column.tolist()) == (np.int64, numbers)
+
+
+def storage_of_labels() -> str:
+    return pd.DataFrame({"value": [1.0]}).columns.dtype.storage
+
+
+def test_labels_are_strings_of_python_until_the_last_of_several_works_ends():
+    before = storage_of_labels()
+    assert before != "python"
+    with ExitStack() as first:
+        first.enter_context(python_labels())
+        with python_labels():
+            first.close()
+            assert storage_of_labels() == "python"
+        assert storage_of_labels() == before
+    with pytest.raises(DomainError), python_labels():
+        raise DomainError("stopped half way")
+    assert storage_of_labels() == before

@@ -15,6 +15,7 @@ from profsvc.pipeline.kernel_means import means_of_run, results_of_kernels
 from profsvc.pipeline.power import analyze_power
 from profsvc.pipeline.wall_time import wall_time_of_run
 from profsvc.specs.metrics.instruction_classes import CAPABILITY as CLASSES_CAPABILITY
+from profsvc.tables.labels import python_labels
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -39,6 +40,7 @@ def analyze_again(engine: "Engine", files: store.BlobStore, run_id: int) -> int:
 
 
 @store.keep_connections
+@python_labels()
 def analyze(
     engine: "Engine",
     run_id: int,

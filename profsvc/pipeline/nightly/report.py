@@ -31,6 +31,7 @@ from profsvc.pipeline.nightly.origins import with_costs, with_origins
 from profsvc.pipeline.nightly.period import ReportPeriod, report_period
 from profsvc.pipeline.nightly.renames import find_renames
 from profsvc.reports.nightly.content import MAX_DETAILS
+from profsvc.tables.labels import python_labels
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -54,6 +55,7 @@ LAST_NIGHT = "9999-12-31"
 
 
 @store.keep_connections
+@python_labels()
 def report_of_night(
     engine: "Engine",
     project: str | None = None,
