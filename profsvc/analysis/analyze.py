@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.causes.mended_range import with_ranges
 from profsvc.analysis.causes.remaining_loss import without_remaining
 from profsvc.analysis.causes.rows import launch_causes
 from profsvc.analysis.counters.merged import CountersBlock
@@ -19,7 +20,7 @@ from profsvc.analysis.potential import launch_potential as potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.unknown_potential import without_uninformative_bounds
 
-VERSION = "32"
+VERSION = "33"
 """Raised when any number changes for the same input."""
 
 
@@ -70,6 +71,7 @@ def launch_results(
     bounds, times = potential.launch_potentials(counters, figures, shares, known.sustained)
     bounds = without_uninformative_bounds(bounds, counters, figures, tool, capability)
     causes, bounds = without_remaining(launch_causes(counters, figures, bounds), bounds, counters)
+    bounds = with_ranges(bounds, causes, counters)
     return {
         "potential": bounds.rename_axis("launch_id").reset_index(),
         "criteria": criteria.launch_criteria(counters, figures, known, domain["criterion"]),

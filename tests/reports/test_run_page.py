@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 
 from profsvc import views
 from profsvc.reports import run_page
+from profsvc.reports.ratios import times
 from profsvc.reports.text import cells
 from profsvc.reports.text.launches import details as launch_text
 from profsvc.reports.text.runs import run as run_text
@@ -115,6 +116,8 @@ def test_text_of_a_launch_has_every_criterion_unit_and_hint(opened):
         assert len(one["first"]) > 20
         titles = {unit["quantity"]: unit["title"] for unit in one["units"]}
         assert f"limited by {titles[one['potential']['ideal_bound']]}), ceiling" in block
+        low, high = (times(one["potential"][name]) for name in ("speedup_low", "speedup_high"))
+        assert (f" ({low} to {high} for eight of ten; ideal " in block) == (low != high)
         assert "None" not in block
 
 

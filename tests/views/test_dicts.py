@@ -29,6 +29,9 @@ def test_a_run_has_every_launch_in_order_with_what_the_views_say(demo, run):
         assert row["duration_us"] == launch["duration_ns"] / 1e3
         assert (row["kernel"], row["kernel_full"]) == (launch["kernel_short"], launch["kernel"])
         assert (row["potential"], row["ceiling"]) == (bound["speedup"], bound["speedup_ceiling"])
+        is_flawed = row["causes"][0]["kind"] == "flaw"
+        assert (bound["speedup_low"] is None) == (bound["speedup_high"] is None) == (not is_flawed)
+        assert not is_flawed or 1 < bound["speedup_low"] < bound["speedup"] < bound["speedup_high"]
         assert row["reason"] is None
         assert row["bound"] == views.titles_and_hints()[bound["bound"]]["title"]
         assert row["first"]

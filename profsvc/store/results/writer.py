@@ -47,7 +47,7 @@ RESULT_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
                 "speedup_as_published",
                 "speedup_ceiling",
             ),
-            *("ideal_ns", "duration_ns", "ceiling_flags", "flags", "reason"),
+            *("ideal_ns", "duration_ns", "ceiling_flags", "speedup_low", "speedup_high", "flags", "reason"),
         ),
     ),
     "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),

@@ -42,7 +42,14 @@ def results(value: float = 0.5) -> dict[str, pd.DataFrame]:
             }
         ),
         "potential": pd.DataFrame(
-            {"launch_id": [FIRST, None], "bound": ["dram", None], "speedup": [1.5, None], "reason": [None, "no bound"]}
+            {
+                "launch_id": [FIRST, None],
+                "bound": ["dram", None],
+                "speedup": [1.5, None],
+                "reason": [None, "no bound"],
+                "speedup_low": [1.25, None],
+                "speedup_high": [2.0, None],
+            }
         ),
         "models": pd.DataFrame(
             {
@@ -87,6 +94,8 @@ def test_results_are_read_back(analysed: Engine) -> None:
     assert (rows[SECOND, KERNELS[1]]["value"], rows[SECOND, KERNELS[1]]["reason"]) == (None, "no counter")
     assert rows[None, None]["speedup"] == float("inf")
     assert store.potential(analysed, 1)["bound"].tolist() == [None, "dram"]
+    ranges = store.potential(analysed, 1)[["speedup_low", "speedup_high"]].dropna().to_numpy().tolist()
+    assert ranges == [[1.25, 2.0]]
     assert store.models(analysed, 1)["quantity"].tolist() == ["cwp", "mwp"]
     assert store.select(analysed, "v1_criteria", launch_id=FIRST)[0]["analysis_version"] == "1.0"
     assert store.select(analysed, "v1_runs")[0]["analysis_version"] == "1.0"

@@ -59,6 +59,7 @@ potential = _result_table(
     *fields(
         "mem_throughput_ratio float?, arith_throughput_ratio float?, speedup float?, speedup_as_published float?",
         "speedup_ceiling float?, ideal_ns float?, duration_ns float?, ceiling_flags int?",
+        "speedup_low float?, speedup_high float?",
     ),
 )
 
@@ -175,6 +176,8 @@ VIEW_DEFINITIONS: dict[str, ViewDefinition] = {
             "ideal_ns | float | time at the potential speedup",
             "duration_ns | float | measured duration",
             f"ceiling_flags | text | {CEILING_FLAGS} | data-quality warnings about speedup_ceiling, as in flags",
+            "speedup_low | float | lower end of what eight of ten mended kernels of the first cause achieve",
+            "speedup_high | float | upper end of it; null where no cause is known, for runs, and for bounds",
         ),
     ),
     **_result_views(

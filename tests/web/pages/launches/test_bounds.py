@@ -52,3 +52,17 @@ def test_a_potential_that_is_a_bound_has_its_sign_on_every_page(site, engine, na
         view = compare.compare(engine, 1, 1)
         shown = comparison.comparison(view)
         assert (("≥ " in shown or "≤ " in shown or "~ " in shown) and NOT_ALL in shown) == bool(is_bound)
+
+
+def test_the_page_of_a_launch_has_the_range_of_its_potential(site, engine):
+    with running(site()) as service:
+        body = (ROOT / "fixtures" / "ncu_raw" / "h200_three_launches.csv.gz").read_bytes()
+        assert service.http.post(f"{service.url}/v1/uploads", params={"run": "r"}, content=body).status_code == 201
+        launch = store.select(engine, "v1_launches", run_id=1)[0]["launch_id"]
+        for low, high, told in (("1.5", "2.5", True), ("NULL", "NULL", False), ("1", "1.001", False)):
+            with writing(engine) as connection:
+                connection.execute(text(f"UPDATE potential SET speedup_low = {low}, speedup_high = {high}"))
+            answer = service.http.get(f"{service.url}/runs/1/launches/{launch}", headers={"accept": "text/html"})
+            assert answer.status_code == 200
+            assert ("eight of ten mended kernels" in answer.text) == told
+            assert ("2.50\u00d7" in answer.text) == told
