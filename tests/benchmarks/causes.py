@@ -8,8 +8,8 @@ for each launch with a flaw, the causes with the largest shares of its time, and
 of the first two; beside them the rules of Nsight Compute in the order of their estimates, which count where
 ``causes.toml`` says that they speak of the flaw. Kernels without a flaw should be at a limit. The last lines compare
 the potential of the flawed kernels with the speedup of the version without the flaw; beside it the largest global
-estimate of Nsight Compute, and the median of what was achieved, which nobody knows in advance.
-The source page is uploaded too where the set has one.
+estimate of Nsight Compute, and the median of what was achieved, which nobody knows in advance, and how many
+pairs lie in the range beside their potential. The source page is uploaded too where the set has one.
 """
 
 import csv
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str]) -> dict[str, float]:
     median_us = {(case["work"], case["variant"]): float(case["median_us"]) for case in known}
     score = dict.fromkeys(("launches", "first", "second", "vendor first", "vendor second", "unflawed", "at limit"), 0.0)
     speedups: dict[str, list[float]] = {"profsvc": [], "Nsight Compute": []}
-    achieved = []
+    achieved, in_range = [], []
     for place, case in enumerate(known):
         if case.get("set") == EXCLUDED or (parts and case.get("set") not in parts):
             continue
@@ -146,12 +146,16 @@ def main(arguments: Sequence[str]) -> dict[str, float]:
             for one, value in zip(speedups, (speedup, vendor_speedup(rules, launch_id)), strict=True):
                 speedups[one].append(value)
             achieved.append(median_us[case["work"], "a"] / median_us[case["work"], "b"])
+            low, high = bounds[place]["speedup_low"], bounds[place]["speedup_high"]
+            if low is not None and own["kind"].iloc[0] == "flaw":
+                in_range.append(low <= achieved[-1] <= high)
     print({name: int(value) for name, value in score.items()})
     print(f"potential of {len(achieved)} pairs: median |ln(predicted / achieved)|, rank correlation, worst factor")
     median = float(np.median(achieved))
     for one, predicted in {**speedups, f"constant {median:.2f}x": [median] * len(achieved)}.items():
         found = prediction(predicted, achieved)
         print(f"{one:20}{found.error:8.2f}{found.rank:8.2f}{np.exp(found.worst):9.2f}")
+    print(f"in the range of their potential: {sum(in_range)} of {len(in_range)} pairs whose first cause is a flaw")
     return score | prediction(speedups["profsvc"], achieved)._asdict()
 
 
