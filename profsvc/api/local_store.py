@@ -79,7 +79,7 @@ class LocalStore:
             raise AccessError(f"your token is limited to the project {self.project!r} and cannot upload to {project!r}")
         run = store.RunInfo(
             project=project,
-            name=options.get("run"),
+            name=options.get("run") or None,
             run_id=self._run_id(int(options["run_id"])) if options.get("run_id") else None,
             device=options.get("device"),
             commit_id=options.get("commit"),

@@ -27,6 +27,7 @@ from .ingest.runs import (
     RunInfo as RunInfo,
     StoredUpload as StoredUpload,
     UploadInfo as UploadInfo,
+    check_run_names as check_run_names,
     describe_run as describe_run,
     find_upload as find_upload,
     stored_file_names as stored_file_names,

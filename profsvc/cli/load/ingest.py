@@ -73,6 +73,7 @@ def ingest(
         tags=parse_pairs("--tag", tag),
         at=store.parse_measured_at(at) if at and at != OF_FILE else None,
     )
+    store.check_run_names(info)
     how = pipeline.ReadOptions(zone=timezone or None)
     groups = scale.group_files(paths, run_by)
     total = sum(len(group.files) for group in groups)

@@ -70,6 +70,7 @@ def record(
     name = os.fsencode(Path(program[0]).name).decode("utf-8", "backslashreplace")
     run = run or f"{name} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     info = store.RunInfo(project=project, name=run, tags=tags, commit_id=commit or None)
+    store.check_run_names(info)
     take = taking(context, pipeline.ReadOptions(zone="UTC"))  # a store that cannot be opened is found before the work
     with tempfile.TemporaryDirectory(prefix="profsvc-record-") if out is None else nullcontext(str(out)) as place:
         Path(place).mkdir(parents=True, exist_ok=True)

@@ -163,6 +163,7 @@ def upload(
         commit_id=commit or None,
         at=store.parse_measured_at(at) if at and at != OF_FILE else None,
     )
+    store.check_run_names(info)
     files, unread = _files(paths)
     if at == OF_FILE and "-" in files:
         raise UsageError("--at file: stdin has no file time; give the time, such as --at 2026-10-24T03:00:00Z")

@@ -209,6 +209,7 @@ def watch(
     if at not in ("", OF_FILE):
         raise UsageError(f"--at {at!r} is one time for all files; watch takes --at file")
     info = store.RunInfo(project=project, name=run or None, device=device or None, tags=parse_pairs("--tag", tag))
+    store.check_run_names(info)
     take = taking(context, pipeline.ReadOptions(None, timezone or None), keeps=False, several=False).take
     seen, counts = Watch(folder, dated=at == OF_FILE), {DONE: 0, FAILED: 0}
     with stop_on_signal() as stop:

@@ -60,6 +60,7 @@ def ingest(
     ``power_later`` the caller analyses the power of runs that logged it; with ``results_later`` it calls
     `analyze_stored` for the run when its last file is stored.
     """
+    store.check_run_names(run)
     room = partial(store.unpack_folder, files)
     with copies_in(room), store.open_incoming(source, room, progress) as arrival:
 

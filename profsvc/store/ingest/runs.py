@@ -17,6 +17,7 @@ from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.dictionaries import Names
 
+MAX_NAME_CHARS = 500
 EARLIEST_TIME = datetime(1970, 1, 2, tzinfo=UTC)
 _FOUND = """
     SELECT u.upload_id, u.run_id, r.name AS run, u.launches, u.lines, u.lines_stored, u.lines_skipped,
@@ -103,7 +104,6 @@ def parse_measured_at(words: str) -> str:
 
 def find_upload(engine: Engine, sha256: str, run: RunInfo) -> StoredUpload | None:
     """Return the upload of these bytes in the run, or in the project if no run is given; None if not stored."""
-    _require_text(run)
     with reading(engine) as connection:
         return lookup_upload(connection, sha256, run)
 
@@ -115,13 +115,38 @@ def stored_file_names(engine: Engine, project: str) -> list[tuple[str, str]]:
         return [(name, file) for name, file in connection.execute(text(query), {"project": project})]
 
 
-def _require_text(run: RunInfo) -> None:
-    """Raise an error for names with lone surrogates, which no database accepts."""
-    for name in filter(None, (run.project, run.name, run.device, run.commit_id, *run.tags, *run.tags.values())):
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise UsageError(f"the name {name[:200]!r} contains an invalid character; give another") from None
+def check_run_names(run: RunInfo, *others: str | None) -> None:
+    """Raise `UsageError` for what nobody could read or type again among the names and tags of a run, and ``others``.
+
+    Control characters and bidirectional marks are allowed: whatever shows a name shows them as escapes.
+    """
+    for what, name in (("project", run.project), ("run", run.name), ("device", run.device)):
+        if name is not None and not is_visible(name):
+            raise UsageError(f"the name of the {what} is {name[:20]!r}, which cannot be seen; give one with a letter")
+    for key in run.tags:
+        if not is_visible(key):
+            raise UsageError(f"a tag has the key {key[:20]!r}, which cannot be seen; give one with a letter")
+    check_texts(run.project, run.name, run.device, run.commit_id, *run.tags, *run.tags.values(), *others)
+
+
+def check_texts(*texts: str | None) -> None:
+    """Raise `UsageError` for texts that are too long, or that have what no database accepts."""
+    for text_ in filter(None, texts):
+        if len(text_) > MAX_NAME_CHARS:
+            raise UsageError(
+                f"the text {text_[:40]!r}... has {len(text_)} characters; names and tags may have {MAX_NAME_CHARS}"
+            )
+        if "\0" in text_ or any("\ud800" <= letter <= "\udfff" for letter in text_):
+            raise UsageError(f"the text {text_[:200]!r} contains an invalid character; give another")
+
+
+def is_visible(name: str) -> bool:
+    """Tell whether a name has a character that is seen: no space, line end or control character.
+
+    >>> is_visible("a b"), is_visible(""), is_visible(" \u200b\\n")
+    (True, False, False)
+    """
+    return any(letter.isprintable() and not letter.isspace() for letter in name)
 
 
 def lookup_upload(connection: Connection, sha256: str, run: RunInfo, *, known: bool = True) -> StoredUpload | None:
@@ -198,7 +223,8 @@ def _existing_run(connection: Connection, run: RunInfo) -> int | None:
 
 def _free_name(connection: Connection, project: str, file_name: str) -> str:
     """Return the file name without folder and suffixes, with a number appended if a run has that name."""
-    stem = PurePath(file_name).name.split(".")[0] or "run"
+    stem = PurePath(file_name).name.split(".")[0]
+    stem = stem if is_visible(stem) else "run"
     query = text("SELECT name FROM runs WHERE project = :project AND substr(name, 1, :length) = :stem")
     taken = set(connection.execute(query, {"project": project, "stem": stem, "length": len(stem)}).scalars())
     number = 1

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import writing
-
-MAX_NAME_CHARS = 1000
+from profsvc.store.ingest.runs import check_texts, is_visible
 
 
 def change_run(
@@ -16,10 +15,10 @@ def change_run(
 
     Raise `UsageError` if its project has a run of that name.
     """
-    _require_texts([name, *(tags or {}), *(tags or {}).values()])
-    if name is not None and not name.strip():
-        raise UsageError("a run needs a name")
-    if any(not key.strip() or "=" in key for key in tags or {}):
+    check_texts(name, *(tags or {}), *(tags or {}).values())
+    if name is not None and not is_visible(name):
+        raise UsageError("a run needs a name that can be seen")
+    if any(not is_visible(key) or "=" in key for key in tags or {}):
         raise UsageError("a tag needs a key without =, such as branch")
     changed = []
     with writing(engine) as connection:
@@ -47,15 +46,3 @@ def change_run(
                 connection.execute(query, where | {"value": value})
             changed.append(f"tag {key}")
     return changed
-
-
-def _require_texts(given: list[str | None]) -> None:
-    for one in given:
-        if one is None:
-            continue
-        if len(one) > MAX_NAME_CHARS:
-            raise UsageError(
-                f"a name or tag of {len(one)} characters is too long; at most {MAX_NAME_CHARS} are allowed"
-            )
-        if "\0" in one or any("\ud800" <= letter <= "\udfff" for letter in one):
-            raise UsageError(f"{one[:60]!r} contains an invalid character")

@@ -32,7 +32,6 @@ from profsvc.web.http.state import AppState, app_state, grant_of
 WRITE_BYTES = 1 << 20
 FORM_MEDIA_TYPE = "multipart/form-data"
 DISK_CHECK_BYTES = 64 << 20
-MAX_NAME_CHARS = 500
 PARAMETERS = (
     query_param("run", "string", "name of the run; default: named after the file", "nightly"),
     query_param("run_id", "integer", "number of the run, instead of its name"),
@@ -130,17 +129,8 @@ def upload_request(state: AppState, args: RequestArgs, project: str | None) -> U
     )
     wanted = UploadRequest(run, how, args.text("file_name", "upload"), args.text("sha256").lower(), args.flag("check"))
     args.reject_unknown()
-    _check_names([given, name, wanted.file_name, run.device, run.commit_id, *run.tags, *run.tags.values()])
+    store.check_run_names(run, wanted.file_name)
     return wanted
-
-
-def _check_names(names: list[str | None]) -> None:
-    for name in filter(None, names):
-        if "\0" in name or len(name) > MAX_NAME_CHARS:
-            raise UsageError(
-                f"the name {name[:40]!r}... has {len(name)} characters; at most {MAX_NAME_CHARS} without NUL are "
-                "allowed"
-            )
 
 
 async def upload(request: Request) -> Response:

@@ -143,3 +143,37 @@ def test_delete_asks_for_one_thing_that_is_there(cli, fixtures, store_file):
     assert [row["upload_id"] for row in select(store_file, "v1_uploads")] == [1]
     assert "\nrun 'r' (id 1) deleted with 1 upload;" in cli("delete", "r", "--all", "--yes").err
     assert select(store_file, "v1_runs") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--run", "  "), "the name of the run is '  ', which cannot be seen"),
+        (("--run", "\u200b\n\t"), "which cannot be seen"),
+        (("--run", "x" * 10_000), "has 10000 characters; names and tags may have 500"),
+        (("--run", "a", "--project", " "), "the name of the project is ' '"),
+        (("--run", "a", "--device", "\u202e"), "the name of the device"),
+        (("--run", "a", "--tag", " =b"), "a tag has the key ' '"),
+    ],
+)
+def test_a_name_that_nobody_could_read_is_refused(cli, log, store_file, options, said):
+    for way in ("upload", "watch"):
+        refused = cli(way, log.parent if way == "watch" else log, *options)
+        assert (refused.code, refused.out) == (2, ""), refused.err
+        assert said in refused.err
+    assert not store_file.exists()
+
+
+def test_a_run_of_a_file_with_an_invisible_name_has_one_that_is_seen(cli, log, store_file):
+    spaces = log.rename(log.with_name("  .csv"))
+    assert cli("upload", spaces, *COLUMNS).code == 0
+    assert [row["name"] for row in select(store_file, "v1_runs")] == ["run"]
+
+
+def test_a_name_with_control_characters_is_shown_with_escapes_and_found_again(cli, log, store_file):
+    name = "a\n\u202eb\x1b[2J"
+    assert cli("upload", log, *COLUMNS, "--run", name).code == 0
+    assert [row["name"] for row in select(store_file, "v1_runs")] == [name]
+    for shown in (cli("runs"), cli("show", name)):
+        assert "a\\n\\u202eb\\x1b[2J" in shown.out
+        assert "\u202e" not in shown.out

@@ -98,6 +98,8 @@ def test_a_check_stores_nothing(service, profile, engine):
         ({"clock_offset": "soon"}, 400, "seconds"),
         ({"file_name": "a\0b"}, 400, "no NUL"),
         ({"run": "x" * 501}, 400, "501 characters"),
+        ({"run": " \u3000"}, 400, "cannot be seen"),
+        ({"tag": "\u200b=a"}, 400, "cannot be seen"),
         ({"sha256": "0" * 64}, 422, "send them again"),
         ({"column": "a"}, 400, "NAME=QUANTITY:UNIT"),
     ],
