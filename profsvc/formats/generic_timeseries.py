@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from profsvc.formats.daq import picolog
-from profsvc.formats.meters import hioki, joulescope, monsoon, otii, yokogawa
+from profsvc.formats.meters import hioki, joulescope, monsoon, otii, ppk2, yokogawa
 from profsvc.formats.native import phase_marks
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.telemetry import hardware_monitor, jtop, nvidia_smi_dmon, rocm_smi, zeus
@@ -30,7 +30,7 @@ from profsvc.tables import Batch
 NAME = TIMESERIES
 
 TOOL = "log"
-_TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, yokogawa)
+_TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, ppk2, yokogawa)
 DATE_NAMES = {"date", "datum"}
 TIME_OF_DAY_NAMES = {"time", "zeit", "uhrzeit", "timeofday"}
 TIMESTAMP_NAMES = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}

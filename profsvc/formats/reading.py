@@ -6,7 +6,18 @@ from typing import BinaryIO, Protocol, cast
 from profsvc.errors import NotFoundError, UnknownFormatError
 from profsvc.formats import generic_timeseries
 from profsvc.formats.daq import lvm, picolog, tdms
-from profsvc.formats.meters import extech, hioki, joulescope, monsoon, otii, ptdaemon, tweet_a_watt, wattsup, yokogawa
+from profsvc.formats.meters import (
+    extech,
+    hioki,
+    joulescope,
+    monsoon,
+    otii,
+    ppk2,
+    ptdaemon,
+    tweet_a_watt,
+    wattsup,
+    yokogawa,
+)
 from profsvc.formats.native import characterization, memory_trace, phase_marks
 from profsvc.formats.ncu import (
     details as ncu_details,
@@ -116,7 +127,7 @@ SENSORS = (
     rocm_smi,
 )
 DESKTOPS = (hardware_monitor, afterburner)
-METERS = (yokogawa, hioki, joulescope, monsoon, otii, extech, ptdaemon, wattsup, tweet_a_watt)
+METERS = (yokogawa, hioki, joulescope, monsoon, otii, ppk2, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, generic_timeseries)
 NATIVE = (phase_marks, characterization, memory_trace)
 # Texts below whose banners a table of the same tool may stand.

@@ -114,7 +114,7 @@ def _account(batches: Sequence[Batch]) -> tuple[list[int], dict[str, str], str]:
 
 _SMALL: Setting = (line_blocks, "SMALL_BLOCK_BYTES", 1)
 _IN_FILE = ("sensor_index", "sample_index", "line")
-METER_FOLDERS = ("timeseries", "hioki", "joulescope", "monsoon", "otii", "picolog", "yokogawa")
+METER_FOLDERS = ("timeseries", "hioki", "joulescope", "monsoon", "otii", "picolog", "ppk2", "yokogawa")
 
 READERS = {
     "kineto": BlockReader(

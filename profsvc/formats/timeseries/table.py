@@ -38,9 +38,9 @@ def delimited_reader(
 
 
 def _select_columns(survey: Survey, split: RowKeys) -> tuple[list[int], list[Channel], list[str]]:
-    """Return the places and channels with numbers or a unit, and the names of the other columns."""
-    places, channels, left = [], [], []
+    """Return the places and channels with numbers or a unit, and the names of the columns that are left out."""
     layout = survey.layout
+    places, channels, left = [], [], [*layout.left] if layout else []
     for place, one in zip(layout.places, layout.channels, strict=True) if layout else ():
         if place in split.roles:
             continue
@@ -131,4 +131,6 @@ def read_table(stream: BinaryIO, style: TableFormat) -> Iterator[Batch]:
         )
         if readings.count and not channels:
             message = f"no samples: no column has only numbers; left out: {', '.join(left)[:MAX_TEXT_CHARS]}"
+        elif readings.count and left:
+            message = f"columns without readings are left out: {', '.join(left)[:MAX_TEXT_CHARS]}"
         yield ledger.batch(readings.last(), facts, message)

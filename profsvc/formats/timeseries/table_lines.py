@@ -84,7 +84,8 @@ class Layout:
 
     ``fixed`` are the places whose units a row of units does not change; ``turns`` are those of columns that may tell of
     which GPU or sensor a row is, ``told`` those of which the user says it. Rows have ``spare`` empty cells behind them;
-    those of the last columns, if these are ``skipped`` or of remarks, may be absent.
+    those of the last columns, if these are ``skipped`` or of remarks, may be absent. The columns that the reader knows
+    to hold no readings are ``left`` out.
     """
 
     sign: str
@@ -99,6 +100,7 @@ class Layout:
     told: Mapping[int, str] = field(default_factory=dict)
     spare: int = 0
     skipped: frozenset[int] = frozenset()
+    left: tuple[str, ...] = ()
 
     @property
     def least(self) -> int:

@@ -116,7 +116,7 @@ def stored_file_names(engine: Engine, project: str) -> list[tuple[str, str]]:
 
 
 def check_run_names(run: RunInfo, *others: str | None) -> None:
-    """Raise `UsageError` for what nobody could read or type again among the names and tags of a run, and ``others``.
+    """Raise `UsageError` for names and tags of a run, and ``others``, that cannot be seen or stored.
 
     Control characters and bidirectional marks are allowed: whatever shows a name shows them as escapes.
     """

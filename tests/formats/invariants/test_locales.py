@@ -67,6 +67,7 @@ SHAPES = {
     "ncu_summary": Shape(fixed="Process ID|Device|CC|Invocations"),
     "ncu_text": Shape(anywhere="(?<=  )", read=True),
     "nsys_json": Shape(anywhere="(?<=: )"),
+    "ppk2": Shape(fixed="D0-D7|Bits|D[0-7]"),
     "proton": Shape(anywhere="(?<=: )"),
     "nsys_stats": Shape(fixed="CorrI[dD]|Pid|Tid|PID|TID", read=True),
     "nsys_text": Shape(anywhere="(?<=  )"),
