@@ -12,6 +12,7 @@
     ├── ServiceError             5  503  the store, the server or the network cannot answer
     │   ├── StoreBusyError       5  503  another process holds the store
     │   ├── StoreLostError       5  503  lost connection to the store server; it may recover
+    │   ├── StoreRightsError     5  500  the user of the store lacks a privilege, which no retry brings
     │   ├── StoreVersionError    5  503  the store has another schema version
     │   ├── NoSpaceError         5  507  a disk is full
     │   ├── OverloadedError      5  503  too many concurrent requests
@@ -116,6 +117,12 @@ class StoreLostError(ServiceError):
     """Lost connection to the store server; it may recover."""
 
 
+class StoreRightsError(ServiceError):
+    """The database user of the store lacks a privilege; whoever runs the database must grant it."""
+
+    status = 500
+
+
 class StoreVersionError(ServiceError):
     """The store's schema is not the one this program works with."""
 
@@ -203,8 +210,8 @@ def error_kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[Profsv
 def nearest_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Return the names that ``name`` may have been meant as: those with the fewest typing errors.
 
-    A typing error is a letter that is missing, wrong or too much, or two that changed places; what begins like
-    another name counts as one. One error in three letters is the most, and one in a shorter name. Case does not count.
+    A typing error is a letter that is missing, wrong or too much, or two that changed places. The begin of a name, and
+    a name with more behind it, count as one error. One error in three letters is the most. Case does not count.
 
     >>> nearest_names("comapre", ["cores", "components", "compare"]), nearest_names("T3", ["T1", "T2"])
     (['compare'], ['T1', 'T2'])
@@ -214,12 +221,16 @@ def nearest_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     import difflib  # only where a name is wrong
 
     wanted, names = name.casefold(), {one.casefold(): one for one in known}
-    errors = {one: 1 for one in names if wanted and one.startswith(wanted)}
+    errors = {one: 1 for one in names if wanted and (one.startswith(wanted) or _is_begin(one, wanted))}
     for one in difflib.get_close_matches(wanted, names, n=MAX_NAMED, cutoff=0.5):
         errors[one] = min(errors.get(one, len(one)), typing_errors(wanted, one))
     fewest = min(errors.values(), default=0)
     near = sorted(one for one, count in errors.items() if count == fewest and 3 * count <= max(len(one), 3))
     return [names[one] for one in near[:most]]
+
+
+def _is_begin(name: str, longer: str) -> bool:
+    return longer.startswith(name) and 2 * len(name) >= len(longer)
 
 
 def typing_errors(typed: str, meant: str) -> int:

@@ -12,6 +12,7 @@ from profsvc.errors import (
     ServiceError,
     StoreBusyError,
     StoreLostError,
+    StoreRightsError,
     StoreVersionError,
 )
 from profsvc.store.connection.sql import Connection, Engine
@@ -49,9 +50,10 @@ ERRORS_BY_SQLSTATE: dict[str, tuple[type[ProfsvcError], str]] = {
     "57014": (ServiceError, "the statement was cancelled or took longer than the server allows; nothing was changed"),
     "25006": (ServiceError, "the server is a read-only standby; nothing was changed; use the primary server"),
     "42501": (
-        ServiceError,
-        "the user of this URL lacks a privilege; nothing was changed; to write needs SELECT, INSERT, UPDATE and DELETE "
-        "on every table of the store: use its owner, or for loading files the role of: profsvc db create-loader",
+        StoreRightsError,
+        "the user of this URL lacks a privilege; nothing was changed; to read needs SELECT, and to write INSERT, "
+        "UPDATE and DELETE too, on every table of the store: grant them, use its owner, or for loading files the "
+        "role of: profsvc db create-loader",
     ),
     "54000": (InputError, "a name in the file is longer than the server can index; nothing was changed"),
     "22021": (InputError, "a text in the file contains a character that the server cannot store; nothing was changed"),

@@ -381,7 +381,10 @@ def _user_error(error: Exception, seconds: float, nonce: str, engine: Engine) ->
         case errors.UndefinedTable() | errors.InsufficientPrivilege() if found := _NAMED.search(words):
             if found["function"]:
                 return rules.no_function(found["function"])
-            return rules.no_view((found["relation"] or found["object"]).strip('"'), list(VIEWS))
+            name = (found["relation"] or found["object"]).strip('"')
+            return (
+                rules.view_not_granted(name) if found["object"] and name in VIEWS else rules.no_view(name, list(VIEWS))
+            )
         case errors.DivisionByZero():
             return rules.division_error(words)
         case errors.OutOfMemory():

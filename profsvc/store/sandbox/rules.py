@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from profsvc.errors import TimeLimitError, UsageError, nearest_names
+from profsvc.errors import StoreRightsError, TimeLimitError, UsageError, nearest_names
 
 MAX_SQL_CHARS = 100_000
 """Maximum number of characters of a query."""
@@ -111,6 +111,17 @@ def no_view(name: str, views: Sequence[str]) -> UsageError:
     near = nearest_names(f"v1_{name.removeprefix('v1_')}", views, most=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     return UsageError(f"{name!r} cannot be read, only the views can{hint or ': ' + ', '.join(views)}")
+
+
+def view_not_granted(name: str) -> StoreRightsError:
+    """Return the error for a view that exists, and that the role for queries may not read.
+
+    >>> str(view_not_granted("v1_runs"))
+    'the database role for queries may not read v1_runs; its owner can run: GRANT SELECT ON v1_runs TO the role'
+    """
+    return StoreRightsError(
+        f"the database role for queries may not read {name}; its owner can run: GRANT SELECT ON {name} TO the role"
+    )
 
 
 def no_function(name: str) -> UsageError:

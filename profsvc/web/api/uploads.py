@@ -10,8 +10,8 @@ import dataclasses
 import hashlib
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import IO, Any, BinaryIO, cast
 
@@ -159,16 +159,29 @@ async def upload(request: Request) -> Response:
 
 async def store_in_turn(state: AppState, file: IO[bytes], wanted: UploadRequest) -> pipeline.ImportResult:
     """Store a file when it is its turn; the last of those that wait for one run has the results of all computed."""
-    state.bursts.come(wanted.burst)
-    try:
+    async with _turn(state, wanted.burst):
+        began = time.monotonic()
+        verdict = await state.parsing_limit.in_thread(store_or_check, state, file, wanted)
+        state.metrics.parse_seconds.observe(time.monotonic() - began)
+        return verdict
+
+
+@asynccontextmanager
+async def _turn(state: AppState, burst: Hashable) -> AsyncIterator[None]:
+    """Hold a slot for one upload of a burst; if the last one is refused, the results of the others are computed in it.
+
+    If the last one is cancelled while it waits, the run stays unfinished, and is computed with all such runs.
+    """
+    state.bursts.come(burst)
+    with ExitStack() as waiting:
+        waiting.callback(state.bursts.go, burst)
         async with state.parsing_limit.slot():
-            began = time.monotonic()
-            verdict = await state.parsing_limit.in_thread(store_or_check, state, file, wanted)
-            state.metrics.parse_seconds.observe(time.monotonic() - began)
-            return verdict
-    finally:
-        if lacking := state.bursts.go(wanted.burst):
-            await state.parsing_limit.in_thread(_compute_results, state, lacking)
+            waiting.pop_all()
+            try:
+                yield
+            finally:
+                if lacking := state.bursts.go(burst):
+                    await state.parsing_limit.in_thread(_compute_results, state, lacking)
 
 
 def _compute_results(state: AppState, runs: set[int]) -> None:

@@ -36,7 +36,8 @@ def test_quantities_and_units_are_those_that_are_named():
     found, elapsed, batches = read(LOG, "t0=time:ms", "P=power:mW", "T1=temperature:C")
     assert found == {"P": ["power", "W", [0.0125, 0.0135]], "T1": ["temperature", "degC", [20.5, None]]}
     assert elapsed == [0, 1_000_000]
-    assert batches[-1].facts["columns_left_out"] == "Note"
+    assert [batch.facts["columns_left_out"] for batch in batches if batch.facts] == ["Note"]
+    assert batches[-1].message == "columns without readings are left out: Note"
 
 
 def test_other_columns_are_read_as_always_and_some_are_left_out():

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from profsvc import pipeline, store
-from profsvc.errors import ServiceError, UsageError
+from profsvc.errors import StoreRightsError, UsageError
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.sandbox.loader_role import create_loader, excess_privileges, grant_loading
 from profsvc.store.schema.tables import metadata
@@ -94,10 +94,12 @@ def test_a_loader_stores_files_and_computes_results(
         pipeline.analyze_power(engine, done.run_id, asked=True)
         assert store.unfinished(engine) == {}
         words = (
-            "lacks a privilege; nothing was changed; to write needs SELECT, INSERT, UPDATE and DELETE on every table"
+            "lacks a privilege; nothing was changed; to read needs SELECT, and to write INSERT, UPDATE and DELETE "
+            r"too, on every table of the store: .*permission denied for table \w+\)"
         )
-        with pytest.raises(ServiceError, match=words):
+        with pytest.raises(StoreRightsError, match=words) as refused:
             store.delete_run(engine, done.run_id)
+        assert (refused.value.status, refused.value.exit_code) == (500, 5)  # a client would repeat what is a 503
     finally:
         engine.dispose()
         with postgres_server.session(url.database) as session:

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
-from profsvc.errors import ServiceError, UsageError
+from profsvc.errors import ServiceError, StoreRightsError, UsageError
 from profsvc.store.connection.transactions import reading
 from profsvc.store.sandbox import postgres as sandbox
 from profsvc.store.sandbox.reader_role import create_reader, excess_privileges
@@ -87,6 +87,23 @@ def test_a_reader_reads_the_views_and_nothing_else(
         found = session.execute("SELECT name, setting FROM pg_settings WHERE name ~ '_timeout|temp_file'").fetchall()
     assert dict(found)["statement_timeout"] == "60000"
     assert dict(found)["temp_file_limit"] == str(256 << 10)
+
+
+@ON_POSTGRES
+def test_a_view_that_is_not_granted_is_told_apart_from_a_table(
+    as_superuser: Engine, postgres_server: Server, reader: str
+) -> None:
+    made = create_reader(as_superuser, reader)
+    with postgres_server.session(as_superuser.url.database) as session:
+        session.execute(f"REVOKE SELECT ON v1_kernels FROM {reader}")
+    asking = store.connect(made.url)
+    try:
+        with pytest.raises(StoreRightsError, match=r"may not read v1_kernels; .*GRANT SELECT ON v1_kernels"):
+            store.query(asking, "select * from v1_kernels")
+        with pytest.raises(UsageError, match="'uploads' cannot be read, only the views can"):
+            store.query(asking, "select * from uploads")
+    finally:
+        asking.dispose()
 
 
 @ON_POSTGRES

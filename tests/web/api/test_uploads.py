@@ -253,11 +253,12 @@ def test_a_store_that_can_only_be_read_answers_and_says_that_it_takes_nothing(en
 
 
 def test_a_burst_into_one_run_has_its_results_computed_once(site, engine, monkeypatch):
-    analyzed, at_work, stored = [], threading.Event(), threading.Event()
+    analyzed, slots, at_work, stored = [], [], threading.Event(), threading.Event()
     analyze, ingest = pipeline.analysis.analyze, pipeline.ingest
 
     def noted(engine, run_id, *given, **options):
         analyzed.append(run_id)
+        slots.append(service.site.parsing_limit.in_use)
         return analyze(engine, run_id, *given, **options)
 
     def waits(*given, **options):
@@ -271,12 +272,14 @@ def test_a_burst_into_one_run_has_its_results_computed_once(site, engine, monkey
     with running(site(limits=Limits(uploads_at_once=1))) as service, ThreadPoolExecutor(8) as pool:
         answers = [pool.submit(service.upload, files[0], run="other")]
         assert at_work.wait(20)  # else the first of the burst may be at work before the second comes
-        answers += [pool.submit(service.upload, file, run="burst") for file in [*files, b"nothing"]]
-        while sum(service.site.bursts._waiting.values()) < len(answers):
-            time.sleep(0.01)
+        for file in (*files, b"nothing"):  # what is refused comes last
+            answers.append(pool.submit(service.upload, file, run="burst"))
+            while sum(service.site.bursts._waiting.values()) < len(answers):
+                time.sleep(0.01)
         stored.set()
         assert sorted(answer.result().status_code for answer in answers) == [201] * 6 + [422]
     assert len(analyzed) == 2
+    assert min(slots) > 0
     assert store.unfinished(engine) == {}
     launches = store.query(engine, "select count(*) from v1_potential where launch_id is not null").rows
     assert launches == [(6,)]
