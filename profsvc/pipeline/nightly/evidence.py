@@ -48,6 +48,8 @@ def finding_differences(
     Differences are what else differs between the runs before a finding and those since. ``points`` are those of all
     series; ``causes`` the parts of changes of time, by series.
     """
+    if not found:
+        return [], []
     told = list(found[:MAX_EXPLAINED])
     durations = points[(points["kind"] == "duration") & points["run_id"].isin([row["run_id"] for row in found])]
     points = points[points["series"].isin([row["series"] for row in told])]

@@ -89,8 +89,10 @@ def facts_of_runs(
     compared: counters by the same expression, shapes of launches that differ by the same number of launches.
     """
     asked = {"runs": list(run_ids), "kernels": list(kernels), "counters": list(counters)}
-    with reading(engine) as connection:
-        found = [*_run_facts(connection, asked), *_kernel_facts(connection, asked)]
+    found: list[Fact] = []
+    if run_ids:
+        with reading(engine) as connection:
+            found = [*_run_facts(connection, asked), *_kernel_facts(connection, asked)]
     return pd.DataFrame(found, columns=list(COLUMNS)).astype({"value": "float64"})
 
 
