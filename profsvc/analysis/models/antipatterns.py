@@ -12,8 +12,8 @@ from profsvc.analysis.counters.missing import collection_hint, list_counters
 from profsvc.analysis.launches.memory_traffic import l1_traffic
 from profsvc.analysis.models.answer import Answer, Array
 from profsvc.analysis.models.inputs import Inputs, MissingCounters, Values, formula_arguments, input_names
+from profsvc.analysis.models.rows import missing_part, stacked
 from profsvc.formulas.mwp_cwp import exec_cycles
-from profsvc.formulas.numerics.flags import CONSISTENT
 from profsvc.formulas.performance.latency import simt_usage
 from profsvc.formulas.performance.loaded_latency import unloaded_wait
 from profsvc.formulas.performance.occupancy import staircase
@@ -114,7 +114,7 @@ def missing_rows(
     counters: pd.DataFrame, inputs: Inputs, answers: Sequence[Answer], tool: str, capability: str | None
 ) -> pd.DataFrame:
     """Return one row per launch and pattern without a share, whose value is null, with the reason."""
-    parts = [pd.DataFrame(columns=["launch_id", "quantity", "reason"])]
+    parts = []
     counts = Counts(counters)
     known: dict[bytes, MissingCounters] = {}
     for one in answers:
@@ -122,10 +122,8 @@ def missing_rows(
         if none.any():
             missing = known.setdefault(none.tobytes(), MissingCounters(inputs, none, counts))
             why = missing_reason(one.quantity, missing, tool, capability)
-            ids = counters.index.to_numpy()[none]
-            parts.append(pd.DataFrame({"launch_id": ids, "quantity": one.quantity, "reason": why}))
-    found = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-    return found.assign(model=MODEL, value=np.nan, unit="1", form=CONSISTENT, flags=0, label=None)
+            parts.append(missing_part(counters.index.to_numpy()[none], MODEL, one, why))
+    return stacked(parts)
 
 
 def missing_reason(key: str, missing: MissingCounters, tool: str, capability: str | None) -> str:

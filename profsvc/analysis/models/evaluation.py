@@ -15,7 +15,7 @@ from profsvc.analysis.models import antipatterns, limits, timing
 from profsvc.analysis.models.agreement import agreement
 from profsvc.analysis.models.answer import Answer
 from profsvc.analysis.models.inputs import LAUNCHES_PER_BLOCK, Array, Values, model_inputs, occupancy_limits
-from profsvc.analysis.models.rows import COLUMNS, answer_rows, missing_answer_rows
+from profsvc.analysis.models.rows import answer_rows, missing_answer_rows
 from profsvc.analysis.models.unseen_work import unseen_work_reasons
 from profsvc.analysis.potential.advice import MEMORY_UNITS
 from profsvc.analysis.potential.peaks import peaks
@@ -79,7 +79,7 @@ def model_rows(counters: pd.DataFrame, machine: Machine, bounds: pd.DataFrame) -
         found["agreement"] = agreement(found, inputs.values, _memory_votes(bound["bound"]), potential)
         yield answer_rows(part.index.to_numpy(), inputs, found)
         unknown = antipatterns.missing_rows(part, inputs, lost, machine.tool, machine.capability)
-        yield from (rows for rows in (lacking, unknown[list(COLUMNS)]) if len(rows))
+        yield from (rows for rows in (lacking, unknown) if len(rows))
 
 
 def _withdraw_unseen(found: dict[str, list[Answer]], counts: Counts) -> dict[str, NDArray[np.object_]]:

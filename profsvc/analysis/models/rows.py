@@ -28,6 +28,7 @@ def _part(ids: NDArray[Any], model: str, one: Answer) -> dict[str, Any]:
         "value": value[known],
         "flags": np.broadcast_to(np.asarray(one.flags, dtype=np.int64), ids.shape)[known],
         "label": labels,
+        "reason": None,
         "fixed": (model, one.quantity, one.unit, one.form),
     }
 
@@ -41,8 +42,22 @@ def _code_names(names: Mapping[int, str]) -> NDArray[np.object_]:
     return np.array([names.get(code) for code in range(max(names) + 1)], dtype=object)
 
 
-def _stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def missing_part(ids: NDArray[Any], model: str, one: Answer, reasons: Any) -> dict[str, Any]:
+    """Return the part of `stacked` with the launches that a model has no answer for, each with its reason."""
+    return {
+        "launch_id": ids,
+        "value": np.full(len(ids), np.nan),
+        "flags": np.zeros(len(ids), dtype=np.int64),
+        "label": None,
+        "reason": reasons,
+        "fixed": (model, one.quantity, one.unit, one.form),
+    }
+
+
+def stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Put parts under each other; what is the same in all rows of a part is repeated."""
+    if not parts:
+        return pd.DataFrame(columns=list(COLUMNS))
     sizes = [len(part["value"]) for part in parts]
     columns: dict[str, Any] = {
         name: np.concatenate([part[name] for part in parts]) for name in ("launch_id", "value", "flags")
@@ -50,12 +65,13 @@ def _stacked(parts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     for place, name in enumerate(("model", "quantity", "unit", "form")):
         texts = np.array([part["fixed"][place] for part in parts], dtype=object)
         columns[name] = pd.Series(np.repeat(texts, sizes), dtype=object)
-    labels = np.full(sum(sizes), None, dtype=object)
-    for part, end, size in zip(parts, np.cumsum(sizes), sizes, strict=True):
-        if part["label"] is not None:
-            labels[end - size : end] = part["label"]
-    said = {"label": pd.Series(labels, dtype=object), "reason": pd.Series(None, range(len(labels)), dtype=object)}
-    return pd.DataFrame(columns | said, columns=list(COLUMNS))
+    for name in ("label", "reason"):
+        texts = np.full(sum(sizes), None, dtype=object)
+        for part, end, size in zip(parts, np.cumsum(sizes), sizes, strict=True):
+            if part[name] is not None:
+                texts[end - size : end] = part[name]
+        columns[name] = pd.Series(texts, dtype=object)
+    return pd.DataFrame(columns, columns=list(COLUMNS))
 
 
 def _input_parts(ids: NDArray[Any], inputs: Inputs) -> Iterator[dict[str, Any]]:
@@ -85,7 +101,7 @@ def _input_parts(ids: NDArray[Any], inputs: Inputs) -> Iterator[dict[str, Any]]:
 def answer_rows(ids: NDArray[Any], inputs: Inputs, found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
     """Return one row per launch and quantity, of those that are known; inputs are rows of the model ``inputs``."""
     parts = [_part(ids, model, one) for model, answers in found.items() for one in answers]
-    return _stacked([*parts, *_input_parts(ids, inputs)])
+    return stacked([*parts, *_input_parts(ids, inputs)])
 
 
 def missing_answer_rows(
@@ -114,10 +130,8 @@ def missing_answer_rows(
             why[lacking] = _missing_reason(model, missing, tool, capability)
         said = refused.get(model)
         why = why if said is None else np.where(pd.isna(said), why, said)
-        part = pd.DataFrame({"launch_id": counters.index[none], "value": np.nan, "flags": 0, "reason": why[none]})
-        parts.append(part.assign(model=model, quantity=first.quantity, unit=first.unit, form=first.form, label=None))
-    empty = pd.DataFrame(columns=list(COLUMNS))
-    return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else empty
+        parts.append(missing_part(counters.index.to_numpy()[none], model, first, why[none]))
+    return stacked(parts)
 
 
 def _groups_lacking_inputs(model: str, inputs: Inputs, none: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
