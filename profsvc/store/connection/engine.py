@@ -28,8 +28,7 @@ def make_engine(url: URL, *, pooled: bool = False) -> Engine:
     """Return the engine of a store, without accessing the database.
 
     With ``pooled`` connections stay open between transactions, for a process that lives long: a new one has to learn
-    every view again, which takes longer than most questions. Of a SQLite file those that read do, and hold no lock
-    meanwhile.
+    every view again, which takes longer than most questions. Those of a SQLite file hold no lock meanwhile.
     """
     try:
         # Mostly no pool: without one no connection is inherited by a forked worker.
@@ -70,11 +69,14 @@ def _on_checkout(connection: Any, record: Any, _proxy: Any) -> None:
 
 
 def _on_checkin(connection: Any, record: Any) -> None:
-    """Close what has written, for it has settings of its own and perhaps other files beside it; others free memory."""
-    if record.info.get("writes"):
-        record.invalidate()
-    elif connection is not None:
+    """Close what has other files beside it or was used for a migration; others free memory."""
+    if connection is None:
+        return
+    (keys,) = connection.execute("PRAGMA foreign_keys").fetchone()
+    if keys and len(connection.execute("PRAGMA database_list").fetchall()) == 1:
         connection.execute("PRAGMA shrink_memory")
+    else:
+        record.invalidate()
 
 
 def _file_behind(connection: Any) -> tuple[int, int] | None:

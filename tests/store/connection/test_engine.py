@@ -14,7 +14,7 @@ from sqlalchemy.pool import Pool
 from profsvc import store
 from profsvc.errors import ServiceError, StoreBusyError, UsageError
 from profsvc.store.connection import engine as engines
-from profsvc.store.connection.errors import user_error
+from profsvc.store.connection.errors import BUSY_SECONDS, user_error
 from profsvc.store.connection.filesystem import wal_is_safe
 from profsvc.store.connection.transactions import (
     SCAN_KIB,
@@ -25,6 +25,7 @@ from profsvc.store.connection.transactions import (
     scanning,
     writing,
 )
+from profsvc.store.maintenance.migrations import changing_schema
 from tests.store.conftest import COUNTERS, batches, info, only_on
 
 
@@ -322,21 +323,28 @@ def connection_of(engine: Engine, *, writes: bool = False) -> int:
         return id(connection.connection.dbapi_connection)
 
 
-def test_a_service_keeps_what_reads_a_file_and_closes_what_wrote(tmp_path: Path) -> None:
+def test_a_service_keeps_what_reads_and_writes_a_file_and_closes_what_has_others_beside_it(tmp_path: Path) -> None:
     engine = pooled(tmp_path / "store.sqlite")
     with reading(engine) as connection:
         first = connection.connection.dbapi_connection
         count_before = count(engine)
     assert connection_of(engine) == id(first)
-    with writing(engine) as connection:
-        wrote = connection.connection.dbapi_connection
-        connection.execute(text("INSERT INTO texts (text) VALUES ('new')"))
-    assert wrote is not None
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        wrote.execute("SELECT 1")
-    assert count(engine) == count_before + 1
+    assert connection_of(engine, writes=True) == id(first)
     add(store.connect(str(tmp_path / "store.sqlite")), "by another process")  # no lock is held meanwhile
+    with writing(engine) as connection:
+        connection.execute(text("INSERT INTO texts (text) VALUES ('new')"))
     assert count(engine) == count_before + 2
+    with reading(engine) as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == BUSY_SECONDS * 1000
+    sqlite3.connect(tmp_path / "other.sqlite").close()
+    with writing(engine, {"other": tmp_path / "other.sqlite"}) as connection:
+        beside = connection.connection.dbapi_connection
+    with changing_schema(engine) as connection:
+        migrated = connection.connection.dbapi_connection
+    for closed in (beside, migrated):
+        assert isinstance(closed, sqlite3.Connection)
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            closed.execute("SELECT 1")
     engine.dispose()
 
 
