@@ -284,7 +284,7 @@ def _step_delay_columns(
     columns = np.zeros((t.size, steps.time_s.size))
     ages = step_response.elapsed_time_constants(power, known, steps.time_s)[:, : R.size]
     heats = R / known.tau[step_response.piece_index(power, steps.time_s), : R.size]
-    for n, (step, size) in enumerate(zip(steps.time_s.tolist(), steps.size_w.tolist(), strict=True)):
-        after = t > step
-        columns[after, n] = -size * (np.exp(-np.maximum(age[after] - ages[n], 0.0)) @ heats[n])
+    begins = np.searchsorted(t, steps.time_s, side="right").tolist()  # readings are in the order of their time
+    for n, (begin, size) in enumerate(zip(begins, steps.size_w.tolist(), strict=True)):
+        columns[begin:, n] = -size * (np.exp(-np.maximum(age[begin:] - ages[n], 0.0)) @ heats[n])
     return columns
