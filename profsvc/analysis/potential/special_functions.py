@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts, once
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
+from profsvc.analysis.potential.tensor_work import tensor_operations
 from profsvc.formulas.performance.avoidable_work import excess_conversions, expanded_arithmetic
 
 Array = NDArray[np.float64]
@@ -28,6 +29,8 @@ ARITHMETIC_PER_SPECIAL = 4.0
 FUNCTION_LENGTH = 18.0
 # Arithmetic of the shortest polynomial, that of a logarithm, at least.
 SHORTEST_POLYNOMIAL = 8.0
+# An instruction of tensor cores adds this many products of half precision to each of its results.
+PRODUCTS_PER_RESULT = 16
 # A power of doubles, the longest of their functions, has fewer instructions of double precision than this.
 LONGEST_DOUBLE_FUNCTION = 100.0
 
@@ -78,9 +81,13 @@ def unpacked_halves(c: Counts) -> Array:
 
 @once
 def needless_conversions(c: Counts) -> Array:
-    """Conversions of all threads that no value in memory asks for; 0 where not known."""
+    """Conversions of all threads that neither a value in memory nor a result of tensor cores asks for; 0: not known.
+
+    A result of single precision becomes an operand of the next product, as in attention.
+    """
     moved = c.total("global_load_bytes_requested", "global_store_bytes_requested", "global_ldgsts_bytes_requested")
-    return excess_conversions(conversions(c), moved)
+    results = np.nan_to_num(tensor_operations(c)) / (2 * PRODUCTS_PER_RESULT)
+    return excess_conversions(conversions(c), np.nan_to_num(moved) + results)
 
 
 @np.errstate(all="ignore")

@@ -10,19 +10,19 @@ from numpy.typing import ArrayLike
 from profsvc.formulas.numerics.arrays import Array, floats
 
 
-def excess_conversions(conversions: ArrayLike, moved_bytes: ArrayLike) -> Array:
-    r"""Conversions between types beyond one for each value that was loaded or stored.
+def excess_conversions(conversions: ArrayLike, values: ArrayLike) -> Array:
+    r"""Conversions between types beyond one for each value that was loaded or stored, or that tensor cores gave.
 
-    .. math:: C_{excess} = \max(0, C - B)
+    .. math:: C_{excess} = \max(0, C - V)
 
-    A value takes at least one byte, so no more than B values had another type in memory. Further conversions are of
-    values that already were converted, or of results: range reduction, or arithmetic in a type that no operand has.
+    A value takes at least one byte in memory, so no more than the bytes had another type there. Further conversions are
+    of values that already were converted, or of results: range reduction, or arithmetic in a type that no operand has.
 
     Source: own model.
 
     Args:
         conversions: Conversions C of all threads [count]; NaN counts as 0.
-        moved_bytes: Bytes B that threads loaded and stored [bytes]; NaN counts as 0.
+        values: Values V: bytes that threads loaded and stored, and results of tensor cores [count]; NaN counts as 0.
 
     Returns: conversions, of the common shape.
 
@@ -35,8 +35,8 @@ def excess_conversions(conversions: ArrayLike, moved_bytes: ArrayLike) -> Array:
     >>> excess_conversions([256.0, 1.0], [8.0, 5.0]).tolist()
     [248.0, 0.0]
     """
-    C, B = floats(conversions=conversions, moved_bytes=moved_bytes)
-    return np.clip(np.nan_to_num(C) - np.nan_to_num(B), 0, None)
+    C, V = floats(conversions=conversions, values=values)
+    return np.clip(np.nan_to_num(C) - np.nan_to_num(V), 0, None)
 
 
 def expanded_arithmetic(arithmetic: ArrayLike, conversions: ArrayLike, length: float = 18.0) -> Array:

@@ -39,6 +39,11 @@ def test_one_conversion_for_each_byte_is_needed() -> None:
     assert needless_conversions(counts()) == 0
 
 
+def test_a_result_of_tensor_cores_may_become_an_operand_of_the_next_product() -> None:
+    chain = counts(inst_bit_convert_thread=150.0, global_load_bytes_requested=20.0, tensor_ops_fp16=32 * 100.0)
+    assert needless_conversions(chain) == 30
+
+
 def test_double_precision_is_an_accident_where_each_result_is_converted() -> None:
     assert double_by_accident(counts(inst_fp64_thread=100.0, inst_bit_convert_thread=80.0)) == pytest.approx(0.8)
     assert double_by_accident(counts(inst_fp64_thread=100.0, inst_bit_convert_thread=0.0)) == 0
