@@ -26,7 +26,6 @@ COLUMNS = (
 )  # fmt: skip
 NUMBERS = ("value", "raw", "low", "high", "per_c", "per_c_low", "per_c_high", "reference_c")
 UNITS = {"duration": "ns", "power": "W", "energy": "J", "temperature": "degC", "clock": "Hz"}
-QUALITY_SHARES = {"lines": "rejected_lines", "missing": "missing_criteria"}
 COMPUTED = ("criteria", "whole", "potential", "missing")
 """Figures that a version of the analysis computes, which another computes otherwise."""
 REFERENCE_STEP_C = 5.0
@@ -46,14 +45,12 @@ def run_points(runs: Frame, figures: Mapping[str, Frame]) -> Frame:
             name: frame[~frame["run_id"].isin(older)] if name in COMPUTED and len(frame) else frame
             for name, frame in figures.items()
         }
+    # Most kinds of figures have no rows in most histories, and of these no points are made.
     parts = [
-        _kernel_points(_by_tool(figures["durations"]), "duration", "duration"),
-        _kernel_points(figures["means"], "mean_duration", "duration"),
-        _kernel_points(figures["potential"], "potential", "potential"),
-        _kernel_points(figures["criteria"], None, "criterion"),
-        _whole_run_points(figures["whole"], figures["whole"]["criterion"], "criterion"),
-        *(_whole_run_points(figures[name], quantity, "data_quality") for name, quantity in QUALITY_SHARES.items()),
-        *_power_points(figures["power"]),
+        part
+        for name, points in POINTS_OF_FIGURES.items()
+        if len(figures[name]) or name == "durations"
+        for part in points(figures[name])
     ]
     # One column at a time, texts as numbers of equal ones: a year of many kernels is a table of millions of rows.
     columns = {name: _joined(parts, name) for name in COLUMNS}
@@ -198,6 +195,19 @@ def _corrected_points(windows: Frame, kind: str, unit: str, seconds: Any) -> Fra
         **figures, quantity=quantity, kind=kind, unit=UNITS[kind],
         reference_c=windows["reference_temperature_c"].astype(np.float64),
     )  # fmt: skip
+
+
+POINTS_OF_FIGURES: Mapping[str, Callable[[Frame], list[Frame]]] = {
+    "durations": lambda frame: [_kernel_points(_by_tool(frame), "duration", "duration")],
+    "means": lambda frame: [_kernel_points(frame, "mean_duration", "duration")],
+    "potential": lambda frame: [_kernel_points(frame, "potential", "potential")],
+    "criteria": lambda frame: [_kernel_points(frame, None, "criterion")],
+    "whole": lambda frame: [_whole_run_points(frame, frame["criterion"], "criterion")],
+    "lines": lambda frame: [_whole_run_points(frame, "rejected_lines", "data_quality")],
+    "missing": lambda frame: [_whole_run_points(frame, "missing_criteria", "data_quality")],
+    "power": _power_points,
+}
+"""Figures of runs, by the names that `profsvc.store.queries.nightly_series` has for them, and the points of each."""
 
 
 def to_series(table: Frame, runs: Frame, references: Mapping[str, float], names: KernelNames | None = None) -> Frame:

@@ -17,6 +17,8 @@ def with_costs(engine: "Engine", rows: Sequence[Row], names: KernelNames | None 
     """Return findings with ``cost_ns``: how much more time per run their kernel takes, by the total time of its
     launches in the first run of the change. None for other quantities, and where the run was deleted.
     """
+    if not rows:
+        return []
     timed = [row for row in rows if row["kind"] == "duration" and row["kernel"] and row["after"]]
     times = store.time_by_kernel(engine, sorted({int(row["run_id"]) for row in timed}))
     totals = {
@@ -40,6 +42,8 @@ def with_origins(engine: "Engine", known: Sequence[Row], builds: Mapping[int, An
     ``builds``: of the runs that are looked at; of older ones the commit counts.
     """
     alive = with_costs(engine, [row for row in known if row["state"] in OPEN_STATES])
+    if not alive:
+        return list(known)
     older = sorted({int(row["run_id"]) for row in alive} - set(builds))
     builds = {**builds, **store.commits_of_runs(engine, older)}
     told = store.differences_of_findings(engine, [int(row["finding_id"]) for row in alive])
