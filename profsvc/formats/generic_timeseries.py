@@ -66,6 +66,9 @@ COUNT_NAMES = {
     "ms",
     "milliseconds",
     "elapsedmilliseconds",
+    # Weights & Biases counts seconds since the start of the run.
+    "relativetimeprocess",
+    "relativetimewall",
 }
 ORDINAL_NAMES = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
 ORDINAL_NAMES |= {"count", "number"}

@@ -40,8 +40,11 @@ def test_the_line_that_a_refusal_names_reads_the_file(name, tmp_path):
     columns = [word for option, word in itertools.pairwise(words) if option == "--column"]
     made = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True).stdout
     batches = list(formats.read(io.BytesIO(made), columns=read_columns(columns))[1])
-    samples = [row for batch in batches for row in batch.tables["samples"].to_dict("records")]
-    sensors = {row["sensor_index"]: row["quantity"] for row in batches[-1].tables["sensors"].to_dict("records")}
+    samples = [
+        row for batch in batches if "samples" in batch.tables for row in batch.tables["samples"].to_dict("records")
+    ]
+    (table,) = (batch.tables["sensors"] for batch in batches if "sensors" in batch.tables)
+    sensors = {row["sensor_index"]: row["quantity"] for row in table.to_dict("records")}
     power = [row for row in samples if sensors[row["sensor_index"]] == "power"]
     assert [row["value"] for row in power] == VALUES
     assert [row["elapsed_ns"] for row in power] == [n * 10**9 for n in range(12)]
@@ -78,6 +81,7 @@ TEXTS = {
     "Redfish": '{"@odata.type": "#Power.v1_7_1.Power", "PowerControl": []}\n',
     "rocm-smi or amd-smi": '{"card0": {"GPU use (%)": "97"}}\n',
     "amd-smi monitor": "GPU  POWER  GPU_T  MEM_T\n  0   61 W  42 C  40 C\n",
+    "Scaphandre": '{"host":{"consumption":35200000.0,"timestamp":1718897011.12},"consumers":[],"sockets":[]}\n',
     "nvtop": '[\n {"device_name": "NVIDIA A100", "temp": "40C"}\n]\n',
     "rocprofv3": '{\n "rocprofiler-sdk-tool": [\n {}\n ]\n}\n',
     "allocations of rocprofv3": '"Kind","Operation"\n"SCRATCH_MEMORY","SCRATCH_MEMORY_ALLOC"\n',
@@ -123,6 +127,10 @@ READABLE = {
         "Record Length,2.5e+03,,-0.004,61.5,\nSample Interval,4e-06,,-0.003,62.0,\n",
         *("voltage", TWO),
     ),
+    "Siglent": (
+        "Record Length,Analog:2\nSample Interval,1e-06\nVertical Units,V\nSecond,Value\n-1e-06,61.5\n0,62.0\n",
+        *("voltage", TWO),
+    ),
     "GEOPM": (
         "# geopm_version: 3\nTIME|REGION_HINT|GPU_POWER\n0.0|nan|61.5\n0.005|nan|62.0\n",
         *("power", TWO),
@@ -140,6 +148,10 @@ TEXTS |= {name: text for name, (text, _, _) in READABLE.items() if name != "perf
 def test_every_known_text_is_tried():
     assert len(TEXTS) == len(foreign_texts())
     assert {foreign_text(text.splitlines()) for text in TEXTS.values()} == set(foreign_texts())
+
+
+def test_the_table_of_amd_smi_is_known_with_and_without_a_time():
+    assert foreign_text(["TIMESTAMP  GPU  XCP  POWER   GPU_T"]) == foreign_text([TEXTS["amd-smi monitor"]])
 
 
 def test_a_report_of_vtune_is_known_with_commas_and_quotes():
@@ -164,8 +176,11 @@ def read_by(command: str, quantity: str) -> list[float]:
     columns = [word for option, word in itertools.pairwise(words) if option == "--column"]
     made = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True).stdout
     batches = list(formats.read(io.BytesIO(made), columns=read_columns(columns))[1])
-    sensors = {row["sensor_index"]: row["quantity"] for row in batches[-1].tables["sensors"].to_dict("records")}
-    samples = [row for batch in batches for row in batch.tables["samples"].to_dict("records")]
+    (table,) = (batch.tables["sensors"] for batch in batches if "sensors" in batch.tables)
+    sensors = {row["sensor_index"]: row["quantity"] for row in table.to_dict("records")}
+    samples = [
+        row for batch in batches if "samples" in batch.tables for row in batch.tables["samples"].to_dict("records")
+    ]
     return [row["value"] for row in samples if sensors[row["sensor_index"]] == quantity]
 
 

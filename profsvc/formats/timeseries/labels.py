@@ -36,6 +36,8 @@ _AFTER_SIGN = re.compile(r"([^/:]*[^/:\s])(?:\s*[/:]\s*|\s+(?=\S\S|[^\x00-\x7f])
 _DEGREES = re.compile(
     r"^(?:[\u00b0\u00ba\u02da\ufffd]|\u00c2\u00b0|\u00a1\u00e3|[Dd]eg[. ]*|[Dd]egrees? )\s*(?=[CFK]$)"
 )
+# Ch001 Degrees C, Inlet °C
+_DEGREES_LAST = re.compile("(.+?) +((?:[\u00b0\u00ba]|[Dd]eg(?:rees?|[.])?) ?[CFK])")
 _JOINED = re.compile("[\u2103\u2109\u3380-\u33df]")
 # The character \u2103 in GBK, decoded as Latin-1.
 GBK_CELSIUS = "\u00a1\u00e6"
@@ -116,6 +118,8 @@ def split_label(label: str) -> tuple[str, str | None]:
     (('vram_used_mib', 'MiB'), ('used_mb', None))
     >>> split_label("Busy%"), split_label("%")
     (('Busy%', '%'), ('%', None))
+    >>> split_label("Ch001 Degrees C"), split_label("Inlet \u00b0C"), split_label("Zone degC")
+    (('Ch001', 'Degrees C'), ('Inlet', '\u00b0C'), ('Zone', 'degC'))
     """
     label = label.strip()
     searched = label if len(label) <= MAX_LABEL_CHARS else ""
@@ -125,6 +129,8 @@ def split_label(label: str) -> tuple[str, str | None]:
         return f"{inside[1].strip()} {inside[3]}", inside[2]
     if (comma := _AFTER_COMMA.fullmatch(searched)) and unit_of(comma[2]):
         return comma[1], comma[2]
+    if degrees := _DEGREES_LAST.fullmatch(searched):
+        return degrees[1], degrees[2]
     after = _AFTER_SIGN.fullmatch(searched)
     if after and (unit := unit_of(after[2])) and (_is_of(after[1], unit) or _is_symbol(after[1], unit)):
         return after[1], after[2]
