@@ -19,10 +19,11 @@ from profsvc.analysis.changes.explanations.explained import explained
 from profsvc.analysis.changes.explanations.families import families
 from profsvc.analysis.changes.explanations.weekly_parts import weekly_parts
 from profsvc.analysis.changes.night_values import night_numbers, night_values, with_nights
+from profsvc.analysis.changes.open_findings import series_ranges, state_changes, without_returns
 from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY, with_texts
 from profsvc.formulas.change import nightly_test
-from profsvc.formulas.change.findings import FIXED, evidence, next_state
+from profsvc.formulas.change.findings import FIXED
 from profsvc.formulas.change.siblings import NoisePrior
 from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
 from profsvc.formulas.change.stretches import Stretches, stretches_of_siblings
@@ -32,17 +33,10 @@ Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-OPEN_STATES = ("new", "confirmed")
-# Noise of a finding is taken for this share of its change at least: a series that never varied has none.
-MIN_NOISE_SHARE = 0.1
 MAX_AUTOCORRELATION = 0.9
 MIN_STRETCH_SHARE = 0.5  # of the reporting threshold: nearer values are at the same level
 RERUNS = 2  # a re-run is requested where so many values more, at the suspected level, would make a finding
 MAX_RERUN_SHARE = 0.05  # of the series of a night; the surest of them
-STATE_REASONS = {
-    "confirmed": "later runs are at the new level",
-    "fixed": "the newest runs are back at the level before the change",
-}
 
 
 class NightlyFindings(NamedTuple):
@@ -105,14 +99,14 @@ def find_changes(
     before = _values_before(points, value, error, verdict)
     verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior, fresh)
     verdict, before = with_second_steps(
-        raw, value, _series_ranges(points), unfixed, verdict, before, (relative, absolute)
+        raw, value, series_ranges(points), unfixed, verdict, before, (relative, absolute)
     )
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
     found = without_other_conditions(_new_findings(points, heads, value, before, verdict), points["at"])
-    moves, seen = _state_changes(points, raw, known)
+    moves, seen = state_changes(points, raw, known)
     return NightlyFindings(
-        *_without_returns(found, moves, known),
+        *without_returns(found, moves, known),
         seen,
         _requested_reruns(points, heads, value, error, verdict, (relative, absolute), prior),
         _temperature_changes(points, heads, value, verdict, relative, absolute),
@@ -164,7 +158,7 @@ def _values_before(
 def _in_baseline(points: pd.DataFrame, value: Floats, known: Sequence[Mapping[str, Any]]) -> Bools:
     """Which points the history of their series begins with and holds, as findings so far leave it."""
     kept = np.ones(len(points), dtype=np.bool_)
-    span = _series_ranges(points)
+    span = series_ranges(points)
     at = points["at"].to_numpy(object)
     for finding in known:
         if (inside := span.get(str(finding["series"]))) is None:
@@ -184,15 +178,6 @@ def _in_baseline(points: pd.DataFrame, value: Floats, known: Sequence[Mapping[st
 def _not_before(at: npt.NDArray[Any], run_id: npt.NDArray[Any], finding: Mapping[str, Any]) -> Bools:
     begin = finding["changed_at"], finding["run_id"]
     return np.array([pair >= begin for pair in zip(at, run_id, strict=True)], dtype=np.bool_)
-
-
-def _series_ranges(points: pd.DataFrame) -> dict[str, range]:
-    """Where the points of each series stand; those of one stand together."""
-    group = points["group"].to_numpy(np.int64)
-    starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
-    stops = np.append(starts[1:], len(group))
-    names = points["series"].iloc[starts].to_numpy(object)
-    return {str(name): range(a, b) for name, a, b in zip(names, starts.tolist(), stops.tolist(), strict=True)}
 
 
 def _binaries(build: pd.Series) -> Ints:
@@ -261,57 +246,6 @@ def _number(value: float) -> float | None:
 def _worse(kind: str, difference: float) -> int | None:
     direction = specs.smallest_change(kind).worse
     return None if direction == "neither" else int((difference > 0) == (direction == "up"))
-
-
-def _without_returns(
-    found: Sequence[Row], moves: Sequence[Row], known: Sequence[Mapping[str, Any]]
-) -> tuple[list[Row], list[Row]]:
-    """A change back to the level before an open finding ends that one, and is none of its own."""
-    latest = {str(one["series"]): one for one in known if one["state"] in OPEN_STATES}
-    kept, ended = [], {}
-    for row in found:
-        old = latest.get(str(row["series"]))
-        if old is None or abs(row["after"] - old["before"]) >= abs(row["after"] - old["after"]):
-            kept.append(row)
-            continue
-        move = {
-            "finding_id": int(old["finding_id"]),
-            "state": FIXED,
-            "was": old["state"],
-            "because": STATE_REASONS[FIXED],
-        }
-        ended[move["finding_id"]] = move | {"said_at": row["found_at"]}
-    return kept, [move for move in moves if move["finding_id"] not in ended] + list(ended.values())
-
-
-def _state_changes(
-    points: pd.DataFrame, value: Floats, known: Sequence[Mapping[str, Any]]
-) -> tuple[list[Row], dict[int, str]]:
-    """What the values since they were found say of the findings that are open."""
-    span, at, until = _series_ranges(points), points["at"].to_numpy(object), points["until"].to_numpy(object)
-    alive = [one for one in known if one["state"] in OPEN_STATES and str(one["series"]) in span]
-    if not alive:
-        return [], {}
-    since, groups = [], []
-    for number, finding in enumerate(alive):
-        own = np.arange(span[str(finding["series"])].start, span[str(finding["series"])].stop)
-        later = own[at[own] > finding["found_at"]]
-        # One at least for each, so that every finding has its verdict.
-        since += [np.nan, *value[later].tolist()]
-        groups += [number] * (1 + len(later))
-    before, after = (np.array([one[name] for one in alive], dtype=np.float64) for name in ("before", "after"))
-    noise = np.array([one["noise"] for one in alive], dtype=np.float64)
-    sd = np.fmax(noise, MIN_NOISE_SHARE * np.abs(after - before))
-    said = evidence(np.array(since), before, after, sd, np.array(groups))
-    moves, seen = [], {}
-    for number, finding in enumerate(alive):
-        newest = str(until[span[str(finding["series"])].stop - 1])
-        seen[int(finding["finding_id"])] = newest
-        state = next_state(str(finding["state"]), bool(said.holds[number]), bool(said.returned[number]))
-        if state != finding["state"]:
-            move = {"finding_id": int(finding["finding_id"]), "state": state, "was": finding["state"]}
-            moves.append(move | {"because": STATE_REASONS[state], "said_at": newest})
-    return moves, seen
 
 
 def _requested_reruns(

@@ -75,7 +75,7 @@ def nightly(
       profsvc report nightly --list
     """
     from profsvc import channels
-    from profsvc.analysis.changes.nightly import OPEN_STATES
+    from profsvc.analysis.changes.open_findings import OPEN_STATES
     from profsvc.pipeline.nightly import report_of_night
     from profsvc.reports.nightly import formats as nightly_formats
 

@@ -15,6 +15,8 @@ NEW, CONFIRMED, ACCEPTED, FIXED = STATES = ("new", "confirmed", "accepted", "fix
 CONFIRM_LOG_ODDS = math.log(19.0)  # evidence of 19 to 1: both errors 5 % (Wald)
 RETURN_LOG_ODDS = math.log(1000.0)  # a change that lasts is taken for gone once in 1000 nights at most (Lorden)
 MAX_EVIDENCE_PER_VALUE = 2.5  # evidence that one value may add, so that no spike decides
+MAX_SHORT_SHARE = 0.25  # of a change: a level that is nearer to half way has not returned
+MAX_SHORT_SD = 2.5  # unless its values are too few to tell
 
 # State changes made by nightly checks. People may set any state at any time. A finding they accepted or called
 # fixed keeps that state: a later change is another finding.
@@ -45,7 +47,9 @@ def evidence(
 
     The sum is a sequential test of the two levels; its first bound that is reached decides. Later the cumulative sum
     against the new level, restarted at 0 whenever it would be negative, watches for the return. No value adds more
-    than 2.5 either way, so that two at least decide and a spike never.
+    than 2.5 either way, so that two at least decide and a spike never. Half way between the two levels each is as
+    probable as the other, so the sum wanders to a bound by chance: nothing returned where the mean since is surely
+    nearer to half way than to the level before, as `is_back` says.
 
     Source: [Wald1945] for the bounds of the test, [Page1954] for the cumulative sum, [Lorden1971] for its rate of
     false alarms; the limit for one value is this project's.
@@ -91,7 +95,15 @@ def evidence(
     log_odds = total[series.stop] - total[series.start]
     lowest, highest = _first_reached(series.start, series.stop, total)
     confirmed = highest < lowest
-    back = (lowest < highest) | _has_returned(series.start, series.stop, total)
+    fell, since = _since_highest(series.start, series.stop, total)
+    early = lowest < highest
+    since = np.where(early & ~fell, series.start, since)
+    with np.errstate(all="ignore"):
+        share = np.where(np.repeat(good, n), (series.x - np.repeat(x0, n)) / np.repeat(x1 - x0, n), 0.0)
+        sums = np.concatenate(([0.0], np.cumsum(share)))
+        newest = series.stop - since
+        level = (sums[series.stop] - sums[since]) / newest
+        back = (early | fell) & is_back(level, 0.0, 1.0, s / np.abs(x1 - x0), newest)
     results = (np.where(good, log_odds, np.nan), confirmed & ~back & good, back & good)
     return Evidence(*groups.shaped(*results, mask((Flag.INPUT_SUSPECT, ~good))))
 
@@ -110,14 +122,47 @@ def _first_reached(start: Index, stop: Index, total: Array) -> tuple[Array, Arra
     return out[0], out[1]
 
 
-def _has_returned(start: Index, stop: Index, total: Array) -> Bools:
-    """Return whether the newest values of each series fell by more than the bound from the highest sum."""
+def _since_highest(start: Index, stop: Index, total: Array) -> tuple[Bools, Index]:
+    """Return whether the sum of each series fell by more than the bound from its highest, and the first value since."""
     n = stop - start
-    highest = np.full(start.size, -np.inf)
     inside = np.repeat(np.arange(start.size), n)
+    highest = total[start].copy()
     np.maximum.at(highest, inside, total[1:])
-    highest = np.maximum(highest, total[start])
-    return np.asarray(highest - total[stop] >= RETURN_LOG_ODDS)
+    since = start.copy()
+    at_top = total[1:] == highest[inside]
+    np.maximum.at(since, inside[at_top], np.arange(1, total.size)[at_top])
+    return np.asarray(highest - total[stop] >= RETURN_LOG_ODDS), since
+
+
+def is_back(level: ArrayLike, before: ArrayLike, after: ArrayLike, sd: ArrayLike, values: ArrayLike) -> Bools:
+    r"""Whether a level is the one before a change again, and not only a part of the way back to it.
+
+    .. math:: (x - x_0)\, \mathrm{sgn}(x_1 - x_0) \le \max\left(\frac{|x_1 - x_0|}{4},\ \frac{2.5\, s}{\sqrt n}\right)
+
+    Source: own model.
+
+    Args:
+        level: Mean or median of the newest values, x [any].
+        before: Level before the change, x_0 [as the level].
+        after: Level after it, x_1 [as the level].
+        sd: Noise of a value, s [as the level].
+        values: Values that the level is of, n [1].
+
+    Returns: whether it is back, of the common shape; beyond the level before it is too.
+
+    Range: False where a level is NaN.
+
+    Errors: TypeError for a wrong dtype, ValueError for shapes that do not broadcast.
+
+    From 10 to 12 with noise of 0.1; six nights at 10.1 are back, six at 11 are not:
+
+    >>> is_back([10.1, 11.0], 10.0, 12.0, 0.1, 6).tolist()
+    [True, False]
+    """
+    x, x0, x1, s, n = floats(level=level, before=before, after=after, sd=sd, values=values)
+    with np.errstate(all="ignore"):
+        short = np.sign(x1 - x0) * (x - x0)
+        return np.asarray(short <= np.maximum(MAX_SHORT_SHARE * np.abs(x1 - x0), MAX_SHORT_SD * s / np.sqrt(n)))
 
 
 def next_state(state: str, holds: bool, returned: bool, said: str | None = None) -> str:

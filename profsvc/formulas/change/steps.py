@@ -13,6 +13,7 @@ from profsvc.formulas.change.surest_step import (
     MAX_LEAVE_ONE_OUT_RATIO,
     MIN_HISTORY,
     MIN_SEGMENT,
+    OUTLYING_SD,
     SurestStep,
     surest_step,
 )
@@ -23,6 +24,7 @@ from profsvc.formulas.numerics.series import (
     Index,
     Series,
     codes_of,
+    difference_sd,
     gather,
     in_units_of_sd,
     lengths,
@@ -90,6 +92,9 @@ def newest_step(
     2 sd within five values in 90 %, the one that raises fewest for a spike of 3 sd among them, which by Neyman and
     Pearson is the ratio of likelihoods, still does in 1 %.
 
+    Nor does one depend on fewer values than make a level: those that are nearer to the level before, and 2.5 sd from the
+    other ones since, are at the level before still or again. Without as many as ``shortest`` beside them p is 1.
+
     Values that tower above both adjacent ones are spikes and left out; so is the newest one while it does, until the
     next value shows whether it lasts. Where a standard error is known (of the value, or the noise floor of runs of
     the same binary), a difference that it explains is not a step either.
@@ -151,7 +156,8 @@ def newest_step(
     sides = 2 * codes_of(series) + (np.arange(series.x.size) >= split[codes_of(series)])
     levels = medians(series.x, sides, 2 * n.size).reshape(-1, 2)
     wild = known & (levels[:, 0] == levels[:, 1])  # one wild value in a constant series
-    p = np.where(wild, 1.0, best.p)
+    shown = _values_that_show(series, split, levels) >= least
+    p = np.where(wild | (known & ~shown), 1.0, best.p)
     results = (
         p,
         np.where(wild, 1.0, best.p_suspected),
@@ -208,6 +214,22 @@ def noise_prior(value: ArrayLike, group: ArrayLike | None, family: ArrayLike, ni
             fit = fitted(*sides, rho)
             left[some, number], constant[some, number] = fit.left * unit[some] ** 2, fit.constant
     return sibling_noise(left, constant, np.asarray(n - 2.0, dtype=np.float64), level, of_family)
+
+
+def _values_that_show(series: Series, split: Index, levels: Array) -> Index:
+    """Return how many values since the split of each series are no longer at the level before it.
+
+    A large step of one or two values makes a window of more of them improbable. So does one that is over. The values
+    that are nearer to the level before, and far from the other ones since, are still or again at it.
+    """
+    codes, size = codes_of(series), series.start.size
+    later = np.arange(series.x.size) >= split[codes]
+    rise = (levels[:, 1] - levels[:, 0])[codes]
+    high = np.sign(rise) * (series.x - levels[:, 0][codes])  # above the level before, in the direction of the step
+    upper = later & (high >= np.abs(rise) / 2)
+    new = medians(high[upper], codes[upper], size)[codes]
+    back = (high < new - high) & (new - high > OUTLYING_SD * difference_sd(series)[codes])
+    return np.asarray(np.bincount(codes, later & ~back, size), dtype=np.intp)
 
 
 AT_LEVEL = 0.5  # of a step: values that are nearer to its new level are at it

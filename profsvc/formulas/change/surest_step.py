@@ -130,7 +130,8 @@ def _surest_step(series: Series, how: _How) -> SurestStep:
     suspected = np.where(N >= MIN_SEGMENT + MIN_HISTORY, np.minimum(p[0], p[1]), np.nan)
     width, share = np.where(up, window[0], window[1]), np.where(up, weight[0], weight[1])
     upheld = _leave_one_out_p(series, suspected, up, width, share, how)
-    split = _likeliest_split(series, ranked, up, np.where(up, clear[0], clear[1]), least)
+    by_value = np.where(up, clear[0], clear[1]) | how.prior.by_value
+    split = _likeliest_split(series, ranked, up, by_value, least)
     return SurestStep(upheld, suspected, up, split)
 
 
@@ -243,8 +244,8 @@ def _gaps(x: Array, a: Index, k: Index) -> tuple[Array, Array]:
 def _likeliest_split(series: Series, ranked: tuple[Sums, ...], up: Bools, clear: Bools, shortest: Index) -> Index:
     """Return the split of each series after which the scores are highest, in units of their spread.
 
-    Where all values after a split lie beyond all before, it is the values themselves: ranks would take what was high by
-    chance before a large step for a part of it.
+    Where all values after a split lie beyond all before, or where the values were tested, it is the values themselves:
+    ranks would take what was high by chance before a large step for a part of it.
     """
     position, N = np.arange(series.x.size), lengths(series)
     start, stop, n = np.repeat(series.start, N), np.repeat(series.stop, N), np.repeat(N, N)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc import store
-from profsvc.analysis.changes.nightly import MIN_NOISE_SHARE
+from profsvc.analysis.changes.open_findings import MIN_NOISE_SHARE
 from profsvc.analysis.changes.renames import renamed_subject
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.bisection import bisection

@@ -8,7 +8,8 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.changes.events import KERNEL, SHIFT
-from profsvc.analysis.changes.nightly import OPEN_STATES, NightlyFindings
+from profsvc.analysis.changes.nightly import NightlyFindings
+from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.analysis.changes.renames import KernelNames, Rename
 from profsvc.analysis.changes.series import with_texts
 from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE

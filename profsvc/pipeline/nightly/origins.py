@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
-from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.analysis.changes.renames import KernelNames
 
 if TYPE_CHECKING:

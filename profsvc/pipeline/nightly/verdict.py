@@ -6,7 +6,7 @@ from typing import Any
 from profsvc import specs
 from profsvc.analysis.changes.board_conditions import CONDITIONS
 from profsvc.analysis.changes.events import CLOCK, KERNEL, TOGETHER
-from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.reports.nightly.content import DEVICE_UNKNOWN, amount, short
 from profsvc.reports.nightly.events import event_count, kernel_counts
 from profsvc.reports.nightly.open_findings import open_words

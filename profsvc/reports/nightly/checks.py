@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from profsvc.analysis.changes.events import CLOCK, KERNEL, SHIFT, TOGETHER
-from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.reports.nightly.content import amount, named, percent
 from profsvc.reports.nightly.open_findings import began, open_groups
 from profsvc.reports.rows import visible

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.reports.rows import cell, visible
 
 Row = Mapping[str, Any]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from profsvc.analysis.changes.nightly import OPEN_STATES
+from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.errors import counted
 from profsvc.reports.nightly.checks import github, junit
 from profsvc.reports.nightly.content import Part, foot, head, lines, named, percent

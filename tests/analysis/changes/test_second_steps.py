@@ -39,6 +39,26 @@ def test_a_step_that_goes_on_is_a_step_down_as_well() -> None:
     assert len(told(x)[0]) == 2
 
 
+@pytest.mark.parametrize("gap", [5, 8, 12])
+def test_half_of_the_way_back_is_a_change_of_its_own_and_the_first_stays_open(gap: int) -> None:
+    x = 0.5 * white(np.random.default_rng([8, gap]), 12, FIRST + gap + 10)
+    x[:, FIRST:] += 8.0
+    x[:, FIRST + gap :] -= 4.0
+    rows = walk(x[:, :, np.newaxis], FIRST + 2).rows
+    assert all(abs(one[1] - FIRST - gap) <= 1 for one in told(x))
+    assert len(rows) <= 2 * 12 + 1
+    assert "fixed" not in {row["state"] for row in rows}
+
+
+def test_a_new_host_moves_each_series_by_its_own_amount_and_each_once() -> None:
+    rng = np.random.default_rng(9)
+    x, moved = white(rng, 60, NIGHTS), 15.0 * rng.standard_normal(60)
+    x[:, FIRST:] += moved[:, np.newaxis]
+    large = [one for one, by in zip(told(x), moved, strict=True) if abs(by) > 6.0]
+    assert len(large) > 30
+    assert large == [[FIRST]] * len(large)
+
+
 @pytest.mark.parametrize("gap", [3, 4, 5, 6])
 def test_a_second_step_begins_with_the_first_run_that_shows_it(gap: int) -> None:
     """Medians of three values would take the last run before it for its first one."""

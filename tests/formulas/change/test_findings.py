@@ -58,6 +58,20 @@ def test_one_wild_value_decides_nothing(spike: float) -> None:
     assert not later.returned
 
 
+@pytest.mark.parametrize("height", [8.0, 50.0])
+def test_half_of_the_way_back_is_no_return(height: float) -> None:
+    """There each level is as probable as the other, and the sum of the evidence comes to a bound by chance."""
+    rng = np.random.default_rng(7)
+    x = np.tile(np.r_[np.full(6, height), np.full(20, height / 2)], (300, 1)) + rng.standard_normal((300, 26))
+    back = np.stack([
+        evidence(x[:, :nights].ravel(), 0.0, height, 1.0, np.repeat(np.arange(300), nights)).returned
+        for nights in range(7, 27)
+    ])  # fmt: skip
+    assert back.any(axis=0).mean() <= 0.01
+    x[:, 6:] -= height / 2
+    assert evidence(x[:, :11].ravel(), 0.0, height, 1.0, np.repeat(np.arange(300), 11)).returned.mean() > 0.95
+
+
 def test_downwards_missing_and_impossible() -> None:
     down = evidence([1.0, np.nan, 1.0, 1.0], 2.0, 1.0, 0.3)
     assert down.holds

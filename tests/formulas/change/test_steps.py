@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from profsvc.formulas.change.nightly_test import newest_value
-from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
 from profsvc.formulas.change.surest_step import MIN_SEGMENT, WINDOWS
 from profsvc.formulas.numerics import distributions
 from profsvc.formulas.numerics.flags import Flag
@@ -81,6 +81,19 @@ def test_units_do_not_matter(offset: float, unit: float) -> None:
     series = np.array([0.1, -0.1, 0.0, 0.2, 0.0, -0.2, 0.1, -0.1, 0.0, 0.1, 4.0, 4.2, 4.1, 3.9])
     assert newest_step(series * unit).p == pytest.approx(float(newest_step(series).p), rel=1e-6)
     assert newest_step(series - 7 * round(offset)).at == 10
+
+
+@pytest.mark.parametrize("newest", [(15, 15), (0, 15, 15), (15, 15, 0), (0, 0, 15, 15), (15, 15, 0, 0)])
+def test_two_values_are_no_step_however_far_they_are(newest: tuple[int, ...], rng: np.random.Generator) -> None:
+    """A window that has values of the level before is improbable by the others alone."""
+    x = simulated.white(rng, 300, 40)
+    x[:, -len(newest) :] += newest
+    flat = simulated.flat(x)
+    prior = noise_prior(*flat, np.zeros(300, dtype=np.intp))
+    assert (newest_step(*flat, prior=prior).p <= ALPHA).mean() <= 0.03
+    constant = np.zeros(40)
+    constant[-len(newest) :] += newest
+    assert newest_step(constant).p == 1.0
 
 
 def test_constant_and_quantised_series() -> None:
