@@ -16,8 +16,7 @@ Bools = npt.NDArray[np.bool_]
 MAX_P = 0.01  # probability of the scatter of the nights, if runs of a night do not resemble each other
 MAD_EFFICIENCY = 0.37  # a median absolute deviation knows as much as a standard deviation of 0.37 times the values
 MEDIAN_CHI_SQUARE = 0.454936423119572  # of one degree of freedom
-MIN_REPEATS = 10  # degrees of freedom within nights that a series needs to be judged by itself
-MIN_SIBLING_REPEATS = 20  # of all series together, for those that have fewer
+MIN_SIBLING_REPEATS = 20  # degrees of freedom within nights of all series together, which say what is usual
 MAX_VARIANCE_RATIO = 2.0  # of all series together, above which runs of a night count as one value
 DATE = len("2026-01-31")
 
@@ -74,9 +73,11 @@ def _nights(points: pd.DataFrame) -> npt.NDArray[np.int64]:
 def _share_their_night(value: Floats, group: npt.NDArray[np.int64], night: npt.NDArray[np.int64]) -> Bools:
     """Return of which series the values of nights scatter more than runs of a night do, by an F test.
 
-    The scatter of the nights is that of their median deviation, which no few nights after a change enlarge.
+    The scatter of the nights is that of their median deviation, which no few nights after a change enlarge. A series
+    that says neither that they do nor that they do less than those of its siblings is taken for one of these. Nights of
+    one run say less of it than those of several: where these are new, what they share is in the scatter of the others.
     """
-    from scipy.special import fdtrc
+    from scipy.special import fdtr, fdtrc
 
     size = int(group[-1]) + 1
     known = ~np.isnan(value)
@@ -91,12 +92,17 @@ def _share_their_night(value: Floats, group: npt.NDArray[np.int64], night: npt.N
         runs, mean, of_night = count[filled], mean[filled], of_night[filled]
         table = pd.DataFrame({"group": of_night, "mean": mean})
         center = table.groupby("group")["mean"].transform("median").to_numpy(np.float64)
-        between = pd.Series(runs * (mean - center) ** 2).groupby(of_night).median().reindex(range(size))
-        ratio = between.to_numpy(np.float64) / MEDIAN_CHI_SQUARE / (within / repeats)
+        between = pd.Series((mean - center) ** 2).groupby(of_night).median().reindex(range(size))
+        share = np.bincount(of_night, 1.0 / runs, size) / np.bincount(of_night, minlength=size)
+        ratio = between.to_numpy(np.float64) / MEDIAN_CHI_SQUARE / (within / repeats * share)
+        several = runs > 1
+        most = np.bincount(of_night[several], runs[several], size) / np.bincount(of_night[several], minlength=size)
         df = np.maximum(MAD_EFFICIENCY * (np.bincount(of_night, minlength=size) - 1.0), 1.0)
         p = fdtrc(df, np.maximum(repeats, 1.0), ratio)
     judged = (repeats > 0) & ~np.isnan(ratio)
     all_repeats = repeats[judged].sum()
     with np.errstate(all="ignore"):
         usual = all_repeats / (repeats[judged] / ratio[judged]).sum() if all_repeats >= MIN_SIBLING_REPEATS else 0.0
-    return np.asarray(judged & ((p <= MAX_P) | ((repeats < MIN_REPEATS) & (usual > MAX_VARIANCE_RATIO))))
+        as_siblings = 1.0 + (usual - 1.0) * most * share > MAX_VARIANCE_RATIO
+        less = fdtr(df, np.maximum(repeats, 1.0), ratio / usual) <= MAX_P if usual > 0 else judged
+    return np.asarray(judged & ((p <= MAX_P) | (as_siblings & ~less)))

@@ -92,8 +92,8 @@ def newest_step(
     2 sd within five values in 90 %, the one that raises fewest for a spike of 3 sd among them, which by Neyman and
     Pearson is the ratio of likelihoods, still does in 1 %.
 
-    Nor does one depend on fewer values than make a level: those that are nearer to the level before, and 2.5 sd from the
-    other ones since, are at the level before still or again. Without as many as ``shortest`` beside them p is 1.
+    Nor does one depend on fewer values than make a level: those that are nearer to the level before, and 2.5 sd from
+    the other ones since, are at the level before still or again. Without as many as ``shortest`` beside them p is 1.
 
     Values that tower above both adjacent ones are spikes and left out; so is the newest one while it does, until the
     next value shows whether it lasts. Where a standard error is known (of the value, or the noise floor of runs of

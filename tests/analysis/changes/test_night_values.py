@@ -77,6 +77,12 @@ def test_five_runs_that_repeat_their_night_make_no_findings_of_their_own(rng):
     assert walk(x, 35).found >= 38
 
 
+def test_the_first_nights_with_several_runs_make_no_findings_of_their_own(rng):
+    x = white(rng, 40, 40)[:, :, np.newaxis] + rng.standard_normal((40, 40, 5))
+    x[:, :25, 1:] = np.nan
+    assert walk(x, 25).false <= 2  # 20 where nights of one run hid what runs of a night share
+
+
 def test_a_small_step_of_five_runs_a_night_is_found_within_five_nights(rng):
     x = white(rng, 60, 150).reshape(60, 30, 5)
     x[:, -5:] += 2.4 / np.sqrt(5)  # of a mean of five
