@@ -36,16 +36,20 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
     fresh, pairs = set(tonight), list[tuple[Row, Row, str]]()
     for _, group in own.groupby(["project", "device", "branch", "sensor"], dropna=False, sort=True):
         new = with_texts(group[group["run_id"].isin(list(fresh))])
-        old = group[~group["run_id"].isin(list(fresh))]
+        others = group[~group["run_id"].isin(list(fresh))]
         if new.empty:
             continue
-        old = old[old["at"] < new["at"].min()]
+        # A run that was uploaded late stands in the middle: what came or went since is known.
+        old, later = (others[(others["at"] < new["at"].min()) == before] for before in (True, False))
         nights = sorted({at[:10] for at in old["at"].unique()})[-MIN_NIGHTS:]
         if len(nights) < MIN_NIGHTS:
             continue
-        rows += list(_come_and_gone(old, new, nights, renamed.refused))
-        before, since = (_newest_of_kernels(side) for side in (old, new))
-        pairs += [(before[kernel], point, kernel) for kernel, point in since.items() if kernel in before]
+        rows += list(_come_and_gone(old, new, set(later["kernel"]), nights, renamed.refused))
+        before, since = (_newest_of_kernels(side) for side in (others[others["at"] < new["at"].max()], new))
+        pairs += [
+            (before[kernel], point, kernel) for kernel, point in since.items()
+            if kernel in before and before[kernel]["at"] < point["at"]
+        ]  # fmt: skip
     told = {tuple(row[name] for name in (*HISTORY, "kernel")) for row in rows if row["change"] == RENAMED}
     pairs = [pair for pair in pairs if tuple(pair[1][name] for name in (*HISTORY, "kernel")) not in told]
     return rows + _launched_differently(engine, pairs)
@@ -53,14 +57,18 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
 
 def _newest_of_kernels(side: pd.DataFrame) -> dict[str, Row]:
     """Return the newest point of each kernel; those of a kernel are in the order of their runs."""
-    newest = with_texts(side[["kernel", *NAMES, "value"]].drop_duplicates("kernel", keep="last"))
+    newest = with_texts(side[["kernel", *NAMES, "at", "value"]].drop_duplicates("kernel", keep="last"))
     return {row["kernel"]: {str(name): value for name, value in row.items()} for row in newest.to_dict("records")}
 
 
 def _come_and_gone(
-    old: pd.DataFrame, new: pd.DataFrame, nights: Sequence[str], refused: Mapping[tuple[Any, ...], str]
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    later: set[str],
+    nights: Sequence[str],
+    refused: Mapping[tuple[Any, ...], str],
 ) -> Iterator[Row]:
-    known, seen = set(old["kernel"]), set(new["kernel"])
+    known, seen = {*old["kernel"], *later}, {*new["kernel"], *later}
     fresh = new[~new["kernel"].isin(list(known))].drop_duplicates("kernel")
     lasting = old[old["at"] >= nights[0]]
     counts = lasting.groupby("kernel")["at"].agg(lambda at: at.str[:10].nunique())

@@ -127,6 +127,20 @@ def test_new_and_vanished_kernels_and_a_launch_that_changed_are_told_without_a_f
     assert gone["one_line"].endswith("; 1 vanished kernel")
 
 
+def test_a_run_that_is_uploaded_late_makes_nothing_new_once_more(engine):
+    """It stands before a kernel came and another launch changed: the report of its upload knows both."""
+    for night in range(4):
+        put(engine, QUIET + night, {"grid": 128}, {"kernel": OTHER})
+    at = "2026-03-06T12:00:00Z"
+    with without_analysis():
+        ingest_all(
+            engine, [(trace(5, {}), "trace.csv")], store.RunInfo(name="late", project="lab", started_at=at, at=at)
+        )
+    assert report_of_night(engine, "lab", f"2026-03-{QUIET + 4:02}", dry_run=True)["kernels"] == []
+    made = put(engine, QUIET + 4, {"grid": 128}, {"kernel": OTHER})
+    assert (len(made["runs"]), made["kernels"], made["findings"]) == (2, [], [])
+
+
 KERNELS = [f"kernel{number}(float *)" for number in range(6)]
 
 
