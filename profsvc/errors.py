@@ -210,18 +210,25 @@ def error_kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[Profsv
 def nearest_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Return the names that ``name`` may have been meant as: those with the fewest typing errors.
 
-    A typing error is a letter that is missing, wrong or too much, or two that changed places. The begin of a name, and
-    a name with more behind it, count as one error. One error in three letters is the most. Case does not count.
+    A typing error is a letter that is missing, wrong or too much, or two that changed places. The begin of a name, its
+    longer half at the end, and a name with more behind it count as one error. One error in three letters is the most.
+    Case does not count.
 
     >>> nearest_names("comapre", ["cores", "components", "compare"]), nearest_names("T3", ["T1", "T2"])
     (['compare'], ['T1', 'T2'])
     >>> nearest_names("roof", ["roofline", "power"]), nearest_names("bananas", ["balance"])
     (['roofline'], [])
+    >>> nearest_names("runs", ["v1_runs", "v1_rules"])
+    ['v1_runs']
     """
     import difflib  # only where a name is wrong
 
     wanted, names = name.casefold(), {one.casefold(): one for one in known}
-    errors = {one: 1 for one in names if wanted and (one.startswith(wanted) or _is_begin(one, wanted))}
+    errors = {
+        one: 1
+        for one in names
+        if wanted and (one.startswith(wanted) or _is_begin(one, wanted) or _is_begin(wanted[::-1], one[::-1]))
+    }
     for one in difflib.get_close_matches(wanted, names, n=MAX_NAMED, cutoff=0.5):
         errors[one] = min(errors.get(one, len(one)), typing_errors(wanted, one))
     fewest = min(errors.values(), default=0)

@@ -127,7 +127,7 @@ SENSORS = (
     rocm_smi,
 )
 DESKTOPS = (hardware_monitor, afterburner)
-METERS = (yokogawa, hioki, joulescope, monsoon, otii, ppk2, extech, ptdaemon, wattsup, tweet_a_watt)
+METERS = (yokogawa, hioki, joulescope, monsoon, ppk2, otii, extech, ptdaemon, wattsup, tweet_a_watt)
 LOGGERS = (lvm, tdms, picolog, generic_timeseries)
 NATIVE = (phase_marks, characterization, memory_trace)
 # Texts below whose banners a table of the same tool may stand.
