@@ -125,6 +125,7 @@ def what_to_change(target: "LocalStore | Client", name: str, kernel: str) -> Ans
         "duration_us": _micro(launch["duration_ns"]),
         "potential_speedup": potential.get("speedup"),
         "potential_is": potential.get("flags") or "an estimate",
+        "eight_of_ten_mended_kernels_reach": _ends(potential),
         "limited_by": potential.get("bound"),
         "stop_here": bool(causes) and causes[0]["kind"] == "limit",
         "causes": causes,
@@ -132,6 +133,11 @@ def what_to_change(target: "LocalStore | Client", name: str, kernel: str) -> Ans
         "lines": _lines(target, run_id, launch["launch_id"]),
         "see": link(target, run_id, launch["launch_id"], index),
     }
+
+
+def _ends(potential: Mapping[str, Any]) -> Answer | None:
+    low, high = potential.get("speedup_low"), potential.get("speedup_high")
+    return None if low is None or high is None else {"low": low, "high": high}
 
 
 def _cause(row: Mapping[str, Any]) -> Answer:
