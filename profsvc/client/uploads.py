@@ -11,7 +11,7 @@ import httpx
 from profsvc.client import protocol
 from profsvc.client.connection import Connection, Params
 from profsvc.client.spool import DamagedEntryError, Spool
-from profsvc.errors import ServerAwayError, ServiceError
+from profsvc.errors import ServerAwayError, ServiceError, UsageError
 
 Progress = Callable[[int], None]
 
@@ -64,13 +64,21 @@ class Uploads(Connection):
             digest = protocol.sha256_of(stream)
             params = {key: int(value) if isinstance(value, bool) else value for key, value in options.items()}
             params |= {"file_name": file_name or name, "sha256": digest}
+            if not params.get("more"):
+                params.pop("more", None)
             kept = spool is not False and not options.get("check")
             try:
-                return self._send(stream, params, progress, once=kept and self._unreachable)
+                try:
+                    return self._send(stream, params, progress, once=kept and self._unreachable)
+                except UsageError as error:
+                    if not params.pop("more", None) or "'more'" not in str(error):
+                        raise
+                    return self._send(stream, params, progress)  # an older service does not know the parameter
             except ServiceError as error:  # of the service, not of the file: it may be another time
                 if not kept:
                     raise
                 params |= spool if isinstance(spool, Mapping) else {}
+                params.pop("more", None)  # the last may have been sent when this one is
                 waits = str(self._spool_upload(stream, params))
                 return {"ok": True, "spooled": waits, "file_name": params["file_name"], "because": str(error)}
 

@@ -134,7 +134,7 @@ def failing(status, code, **headers):
     return httpx.Response(status, json=said, headers=headers)
 
 
-@pytest.mark.parametrize("name", ["a/b", "a\nb", "a\n", "\n", "..", ".", "../b", "q?#%2F", " ä;:@&=+$,"])
+@pytest.mark.parametrize("name", ["a/b", "a\nb", "a\n", "\n!", "..", ".", "../b", "q?#%2F", " ä;:@&=+$,"])
 def test_a_run_is_found_by_whatever_name_it_has(client, profile, name):
     for number, one in enumerate(("a", "b", name)):
         client.submit(io.BytesIO(profile.replace(b"saxpy", b"saxp%d" % number)), file_name="a.csv", run=one)
@@ -173,6 +173,17 @@ def test_an_upload_that_broke_off_is_sent_whole_again(profile):
 
     Client("http://a", transport=httpx.MockTransport(handle), retry_delays_s=(0,)).submit(io.BytesIO(profile))
     assert seen == [profile, profile]
+
+
+def test_a_service_that_does_not_know_that_more_files_follow_gets_them_all(profile):
+    refusal = {"error": {"code": "usage", "message": "no parameter named 'more'; there is 'run'"}}
+    transport, asked = answering(httpx.Response(400, json=refusal), httpx.Response(201, json={"ok": True}))
+    client = Client("http://a", transport=transport, retry_delays_s=())
+    assert client.submit(io.BytesIO(profile), run="a", more=True) == {"ok": True}
+    assert ["more" in request.url.params for request in asked] == [True, False]
+    transport, asked = answering(httpx.Response(201, json={"ok": True}))
+    Client("http://a", transport=transport).submit(io.BytesIO(profile), run="a", more=False)
+    assert "more" not in asked[0].url.params
 
 
 def test_a_service_that_is_away_loses_nothing(service, tmp_path, profile, monkeypatch):

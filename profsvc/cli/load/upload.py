@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from profsvc.store import RunInfo
 
     Work = Callable[[BinaryIO, str, Progress | None], ImportResult | None]
-    Take = Callable[[BinaryIO, str, Progress | None, RunInfo], ImportResult | None]
+    Take = Callable[[BinaryIO, str, Progress | None, RunInfo, bool], ImportResult | None]
 
 OF_FILE = "file"
 MAX_FILES_TOLD = 10
@@ -49,7 +49,10 @@ COLUMNS = (
 
 
 class Taking(NamedTuple):
-    """What takes a file, and what analyses a run when its last file is stored; None where `take` does that."""
+    """What takes a file, told whether more of its run follow, and what analyses a run after its last file.
+
+    The second is None where the first does that.
+    """
 
     take: "Take"
     finish: "Callable[[int], None] | None" = None
@@ -171,6 +174,10 @@ def upload(
     taken = taking(context, how, check, several=len(files) > 1)
     for file, reason in unread.items():
         print_message(f"{file}: refused: {reason}", kind="error")
+    if not run and len(files) > 1 and any(Path(path).is_dir() for path in paths):
+        print_message(
+            f"the {len(files)} files are stored in one run, as given without --run; for a run of each: profsvc ingest"
+        )
     verdicts, refused = store_files(files, taken, info, check, dated=at == OF_FILE)
     refused += len(unread)
     if output:
@@ -196,7 +203,7 @@ def taking(
 
     keep_blocks()  # before any thread is there
     if check:
-        return Taking(lambda stream, name, progress, _: pipeline.check_file(stream, name, how, progress))
+        return Taking(lambda stream, name, progress, _, __: pipeline.check_file(stream, name, how, progress))
     if service := open_service(context):
         from profsvc.cli.service.remote import sending
 
@@ -204,7 +211,7 @@ def taking(
     engine = open_engine(context)
     kept = open_files(engine)
 
-    def take(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo") -> "ImportResult":
+    def take(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo", _: bool) -> "ImportResult":
         return pipeline.ingest(engine, stream, name, info, how, progress, kept, results_later=several)
 
     return Taking(take, partial(pipeline.analyze_stored, engine, kept) if several else None)
@@ -291,14 +298,18 @@ def _take_files(
 
     Both are printed at once, but not with ``advance``, which is called for each file.
     """
-    for text in files:
+    for number, text in enumerate(files, 1):
         if dated:
             info = dataclasses.replace(info, at=written_at(Path(text).stat()))
 
         def work(
-            stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo" = info
+            stream: BinaryIO,
+            name: str,
+            progress: "Progress | None",
+            info: "RunInfo" = info,
+            more: bool = number < len(files),
         ) -> "ImportResult | None":
-            return take(stream, name, progress, info)
+            return take(stream, name, progress, info, more)
 
         verdict = None
         try:

@@ -23,14 +23,16 @@ WAITS = "service unreachable; queued in {}; the next upload sends it, or: profsv
 
 def sending(
     service: "Client", how: "ReadOptions", keeps: bool = True
-) -> "Callable[[BinaryIO, str, Progress | None, RunInfo], ImportResult | None]":
+) -> "Callable[[BinaryIO, str, Progress | None, RunInfo, bool], ImportResult | None]":
     """Return a function that sends a file to a service; it returns None for a queued file, where it ``keeps`` those."""
     # Files of an unnamed run stay together although the service has not named it yet. One whose
     # answer was lost is there already, in a run of its own.
     common = {"run": f"waited-{secrets.token_hex(4)}", "anywhere": 1}
     waited = False
 
-    def send(stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo") -> "ImportResult | None":
+    def send(
+        stream: BinaryIO, name: str, progress: "Progress | None", info: "RunInfo", more: bool
+    ) -> "ImportResult | None":
         nonlocal waited
         options, unnamed = _options(info, how), not (info.name or info.run_id)
         if unnamed and waited:
@@ -38,7 +40,7 @@ def sending(
         spool: Any = keeps and (common if unnamed else True)
         with portable(stream, name, how.form) as (content, sent_as, form):
             options |= {"format": form} if form else {}
-            said = service.submit(content, file_name=sent_as, spool=spool, progress=progress, **options)
+            said = service.submit(content, file_name=sent_as, spool=spool, progress=progress, more=more, **options)
         if "spooled" in said:
             waited = True
             print_message(f"{name}: {WAITS.format(said['spooled'], said['because'])}")

@@ -261,7 +261,8 @@ def _taken(seen: Watch, path: Path, take: "Take", info: "RunInfo") -> tuple[str,
         about = os.fstat(stream.fileno())
         if about.st_ino != seen.number(path):  # a link to what its owner may not read, perhaps
             raise InputError("it was replaced by a link or another file while it was read; copy the file again")
-        return take(stream, name, progress, dataclasses.replace(info, at=written_at(about)) if seen.dated else info)
+        own = dataclasses.replace(info, at=written_at(about)) if seen.dated else info
+        return take(stream, name, progress, own, False)
 
     try:
         verdict = one(str(path), work)

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import tempfile
 import time
-from collections.abc import AsyncIterator, Hashable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import IO, Any, BinaryIO, cast
@@ -57,6 +57,12 @@ PARAMETERS = (
         "1: if the project already has these bytes, keep them in their run",
         enum=["0", "1"],
     ),
+    query_param(
+        "more",
+        "string",
+        "1: more files of this run follow; its results are computed with the last one, or within minutes without it",
+        enum=["0", "1"],
+    ),
     query_param("check", "string", "1: only report what would be stored", enum=["0", "1"]),
 )
 EXAMPLE_RESPONSE = {
@@ -90,11 +96,17 @@ class UploadRequest:
     file_name: str
     sha256: str
     check: bool
+    more: bool
+
+    @property
+    def has_run(self) -> bool:
+        """Tell whether the client names the run."""
+        return bool(self.run.name or self.run.run_id)
 
     @property
     def burst(self) -> tuple[object, ...]:
         """Return what uploads to one run have in common; those that name none have a run each, and a check has none."""
-        if self.check or not (self.run.name or self.run.run_id):
+        if self.check or not self.has_run:
             return (id(self),)
         return self.run.project, self.run.name, self.run.run_id
 
@@ -127,7 +139,14 @@ def upload_request(state: AppState, args: RequestArgs, project: str | None) -> U
         tuple(args.texts("position")),
         state.limits.unpacked_bytes,
     )
-    wanted = UploadRequest(run, how, args.text("file_name", "upload"), args.text("sha256").lower(), args.flag("check"))
+    wanted = UploadRequest(
+        run,
+        how,
+        args.text("file_name", "upload"),
+        args.text("sha256").lower(),
+        args.flag("check"),
+        args.flag("more"),
+    )
     args.reject_unknown()
     store.check_run_names(run, wanted.file_name)
     return wanted
@@ -159,7 +178,7 @@ async def upload(request: Request) -> Response:
 
 async def store_in_turn(state: AppState, file: IO[bytes], wanted: UploadRequest) -> pipeline.ImportResult:
     """Store a file when it is its turn; the last of those that wait for one run has the results of all computed."""
-    async with _turn(state, wanted.burst):
+    async with _turn(state, wanted):
         began = time.monotonic()
         verdict = await state.parsing_limit.in_thread(store_or_check, state, file, wanted)
         state.metrics.parse_seconds.observe(time.monotonic() - began)
@@ -167,20 +186,21 @@ async def store_in_turn(state: AppState, file: IO[bytes], wanted: UploadRequest)
 
 
 @asynccontextmanager
-async def _turn(state: AppState, burst: Hashable) -> AsyncIterator[None]:
+async def _turn(state: AppState, wanted: UploadRequest) -> AsyncIterator[None]:
     """Hold a slot for one upload of a burst; if the last one is refused, the results of the others are computed in it.
 
     If the last one is cancelled while it waits, the run stays unfinished, and is computed with all such runs.
     """
+    burst, go = wanted.burst, partial(state.bursts.go, wanted.burst, more=wanted.more)
     state.bursts.come(burst)
     with ExitStack() as waiting:
-        waiting.callback(state.bursts.go, burst)
+        waiting.callback(go)
         async with state.parsing_limit.slot():
             waiting.pop_all()
             try:
                 yield
             finally:
-                if lacking := state.bursts.go(burst):
+                if lacking := go():
                     await state.parsing_limit.in_thread(_compute_results, state, lacking)
 
 
@@ -260,11 +280,11 @@ def store_or_check(state: AppState, file: IO[bytes], wanted: UploadRequest) -> p
     source = cast("BinaryIO", file)
     if wanted.check:
         return pipeline.check_file(source, wanted.file_name, wanted.how, files=state.files)
-    is_last = state.bursts.is_last(wanted.burst)
+    is_last = not wanted.more and state.bursts.is_last(wanted.burst)
     verdict = pipeline.ingest(
         state.engine, source, wanted.file_name, wanted.run, wanted.how, files=state.files, results_later=not is_last
     )
-    if not is_last and verdict.run_id is not None:
+    if not is_last and verdict.run_id is not None and wanted.has_run:
         state.bursts.leave_results(wanted.burst, verdict.run_id)
     return verdict
 

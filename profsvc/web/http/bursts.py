@@ -13,6 +13,7 @@ class Bursts:
         self._lock = threading.Lock()
         self._waiting: Counter[Hashable] = Counter()
         self._lacking: dict[Hashable, set[int]] = {}
+        self._ended: set[Hashable] = set()
 
     def come(self, run: Hashable) -> None:
         """Count an upload that is received; ``run`` is what its client calls the run."""
@@ -29,11 +30,19 @@ class Bursts:
         with self._lock:
             self._lacking.setdefault(run, set()).add(run_id)
 
-    def go(self, run: Hashable) -> set[int]:
-        """Forget an upload that is done or refused; return the runs to compute, if it was the last."""
+    def go(self, run: Hashable, *, more: bool = False) -> set[int]:
+        """Forget an upload that is done or refused; return the runs to compute, if it was the last.
+
+        It is not while others wait, nor if its client said of all since the last that ``more`` follow.
+        """
         with self._lock:
             self._waiting[run] -= 1
+            if not more:
+                self._ended.add(run)
             if self._waiting[run]:
                 return set()
             del self._waiting[run]
+            if run not in self._ended:
+                return set()
+            self._ended.discard(run)
             return self._lacking.pop(run, set())

@@ -148,7 +148,7 @@ def stored(count, folder):
     for name in names:
         name.touch()
 
-    def take(_stream, name, _progress, _info):
+    def take(_stream, name, _progress, _info, _more):
         if name == "2.csv":
             raise InputError("it has no rows")
         message = "a note" if name == "3.csv" else ""
@@ -181,7 +181,7 @@ def test_few_files_on_a_terminal_and_many_with_verbose_have_a_line_each(tmp_path
 def test_what_was_refused_of_many_files_is_told_where_the_upload_stops(tmp_path, monkeypatch):
     shown = terminal(monkeypatch)
 
-    def take(_stream, name, _progress, _info):
+    def take(_stream, name, _progress, _info, _more):
         raise InputError("it has no rows") if name == "2.csv" else ServiceError("the disk is full")
 
     for number in range(2, 14):
@@ -189,3 +189,12 @@ def test_what_was_refused_of_many_files_is_told_where_the_upload_stops(tmp_path,
     with pytest.raises(ServiceError):
         upload.store_files([str(tmp_path / f"{n}.csv") for n in range(2, 14)], upload.Taking(take), store.RunInfo())
     assert "2.csv: refused: it has no rows" in shown()
+
+
+def test_a_folder_without_a_run_says_that_its_files_share_one(cli, fixtures, tmp_path):
+    for name in ("plain.csv", "swiss.csv"):
+        (tmp_path / name).write_bytes((fixtures / "ncu_raw" / name).read_bytes())
+    said = "the 2 files are stored in one run, as given without --run; for a run of each: profsvc ingest\n"
+    assert cli("upload", tmp_path, "--check").err.startswith(said)
+    assert said not in cli("upload", tmp_path, "--run", "mine", "--check").err
+    assert said not in cli("upload", *tmp_path.iterdir(), "--check").err

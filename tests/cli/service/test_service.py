@@ -11,7 +11,7 @@ import sys
 import httpx
 import pytest
 
-from profsvc import store
+from profsvc import pipeline, store
 from profsvc.formats.ncu import report as ncu_report
 from tests.web import conftest
 from tests.web.conftest import ROOT, SMI
@@ -216,3 +216,17 @@ def test_serve_says_where_it_is_and_ends_when_it_is_told(store_file, tmp_path):
         assert process.wait(20) in {0, 1, 130, -signal.SIGINT}
         assert "Traceback" not in process.stderr.read()
     assert store.schema_revision(store.connect(str(store_file))) == store.latest_revision()
+
+
+def test_several_files_for_a_service_are_analyzed_once(cli, service, fixtures, monkeypatch):
+    analyzed, analyze = [], pipeline.analysis.analyze
+    monkeypatch.setattr(
+        pipeline.analysis, "analyze", lambda *given, **how: (analyzed.append(given[1]), analyze(*given, **how))[1]
+    )
+    monkeypatch.setenv("PROFSVC_URL", service.url)
+    files = [fixtures / "ncu_raw" / name for name in ("plain.csv", "swiss.csv", "french.csv")]
+    for options in (("--run", "named"), ("--project", "of unnamed runs")):
+        sent = cli("upload", *files, *options)
+        assert sent.code == 0, sent.err
+    assert analyzed == [1, 2]
+    assert store.unfinished(service.site.engine) == {}

@@ -283,3 +283,23 @@ def test_a_burst_into_one_run_has_its_results_computed_once(site, engine, monkey
     assert store.unfinished(engine) == {}
     launches = store.query(engine, "select count(*) from v1_potential where launch_id is not null").rows
     assert launches == [(6,)]
+
+
+def test_files_of_which_more_follow_have_their_results_computed_with_the_last(service, engine, monkeypatch):
+    analyzed, analyze = [], pipeline.analysis.analyze
+
+    def noted(engine, run_id, *given, **options):
+        analyzed.append(run_id)
+        return analyze(engine, run_id, *given, **options)
+
+    monkeypatch.setattr(pipeline.analysis, "analyze", noted)
+    files = [raw([One(f"kernel_{n}(float *)", process=600 + n)]).encode() for n in range(4)]
+    for file in files[:2]:
+        assert service.upload(file, run="one", more=1).status_code == 201
+    assert (analyzed, list(store.unfinished(engine))) == ([], [1])
+    assert service.upload(b"nothing", run="one").status_code == 422  # the last one is refused
+    assert (analyzed, store.unfinished(engine)) == ([1], {})
+    assert service.upload(files[2], run="one", more=1).status_code == 201
+    assert service.upload(files[3], run="one").status_code == 201
+    assert (analyzed, store.unfinished(engine)) == ([1, 1], {})
+    assert store.query(engine, "select count(*) from v1_potential where launch_id is not null").rows == [(4,)]
