@@ -128,7 +128,7 @@ def test_a_vacuum_on_a_full_disk_says_what_is_removed(small_disk: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts a disk")
-def test_a_disk_that_cannot_be_written_is_said(small_disk: Path) -> None:
+def test_a_disk_that_cannot_be_written_is_said(small_disk: Path, tmp_path: Path) -> None:
     engine = store.open_store(str(small_disk / "store.sqlite"))
     files = store.BlobStore(small_disk / "store.sqlite.files", free_bytes=1)
     first = put(engine, 1, files)
@@ -139,6 +139,9 @@ def test_a_disk_that_cannot_be_written_is_said(small_disk: Path) -> None:
             put(engine, 4, store.BlobStore(files.folder, 1, keep))
     checks = {check.check: check for check in store.run_checks(engine, lambda: files)}
     assert checks["rights"].state == "fail"
+    done = store.backup(engine, tmp_path / "copy.sqlite", files)  # of what is on it, a copy can be made
+    assert (done.rows["uploads"], done.files, done.missing) == (1, 1, 0)
+    assert len(store.select(store.open_store(str(tmp_path / "copy.sqlite")), "v1_uploads")) == 1
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
     second = put(engine, 4, files)
     entries = [(n, v.sha256, int(v.upload_id or 0)) for n, v in ((1, first), (4, second))]

@@ -53,14 +53,16 @@ def backup(engine: Engine, target: Path, files: BlobStore | None = None) -> Back
         if path.exists():
             raise UsageError(f"{path} exists; a backup replaces nothing, give another name")
     done: list[bool] = []
-    with blob_store.protecting_blobs(files) if files else nullcontext(), writing_to(target) as part:
+    fixed = _is_read_only(engine)
+    with blob_store.protecting_blobs(files) if files and not fixed else nullcontext(), writing_to(target) as part:
         waiting = unfinished(engine)
         rows = _dump(engine, part) if file_of(engine) is None else _copy(engine, part)
         waiting |= unfinished(engine)
         if files is not None:  # before the store gets its name, which says that all is there
             done = _copy_blobs(engine, files, BlobStore(beside.absolute()))
-    with writing(engine) as connection:
-        _record_backup(connection, f"{now()} {target.absolute()}")
+    if not fixed:
+        with writing(engine) as connection:
+            _record_backup(connection, f"{now()} {target.absolute()}")
     return Backup(rows, sum(done), len(done) - sum(done), sorted(waiting))
 
 
@@ -84,7 +86,7 @@ def writing_to(target: Path) -> Iterator[Path]:
 
 def _copy(engine: Engine, part: Path) -> dict[str, int]:
     """Copy a SQLite store; writers wait meanwhile, for without a write-ahead log they could not end."""
-    with exclusive_writer(engine), reading(engine) as connection:
+    with nullcontext() if _is_read_only(engine) else exclusive_writer(engine), reading(engine) as connection:
         rows = _rows(connection)
         source: Any = connection.connection.driver_connection
         try:
@@ -97,6 +99,12 @@ def _copy(engine: Engine, part: Path) -> dict[str, int]:
     if verdict != "ok" or copied != rows:
         raise ServiceError(f"the copy is not whole ({verdict}; rows {copied}, should be {rows}); there is no backup")
     return rows
+
+
+def _is_read_only(engine: Engine) -> bool:
+    """Tell whether the store is a file of a disk where nothing can be written, not even a lock."""
+    file = file_of(engine)
+    return file is not None and bool(os.statvfs(file).f_flag & os.ST_RDONLY)
 
 
 def _rows(connection: Connection) -> dict[str, int]:
