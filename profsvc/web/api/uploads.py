@@ -6,12 +6,13 @@ to the same run again returns 200 and the existing upload. Bytes that another pr
 too, without disclosing that they were known.
 """
 
+import asyncio
 import dataclasses
 import hashlib
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import IO, Any, BinaryIO, cast
 
@@ -21,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import pipeline, store
-from profsvc.errors import AccessError, InputError, ProfsvcError, UsageError
+from profsvc.errors import AccessError, InputError, ProfsvcError, ServiceError, UsageError
 from profsvc.web.http.json_log import LOG
 from profsvc.web.http.multipart import read_form
 from profsvc.web.http.request_args import RequestArgs
@@ -32,6 +33,8 @@ from profsvc.web.http.state import AppState, app_state, grant_of
 WRITE_BYTES = 1 << 20
 FORM_MEDIA_TYPE = "multipart/form-data"
 DISK_CHECK_BYTES = 64 << 20
+# A client that said that more files follow sends the next one mostly at once.
+MORE_WITHIN_SECONDS = 10.0
 PARAMETERS = (
     query_param("run", "string", "name of the run; default: named after the file", "nightly"),
     query_param("run_id", "integer", "number of the run, instead of its name"),
@@ -60,7 +63,7 @@ PARAMETERS = (
     query_param(
         "more",
         "string",
-        "1: more files of this run follow; its results are computed with the last one, or within minutes without it",
+        "1: more files of this run follow; its results are computed with the last one, or soon without it",
         enum=["0", "1"],
     ),
     query_param("check", "string", "1: only report what would be stored", enum=["0", "1"]),
@@ -189,10 +192,11 @@ async def store_in_turn(state: AppState, file: IO[bytes], wanted: UploadRequest)
 async def _turn(state: AppState, wanted: UploadRequest) -> AsyncIterator[None]:
     """Hold a slot for one upload of a burst; if the last one is refused, the results of the others are computed in it.
 
-    If the last one is cancelled while it waits, the run stays unfinished, and is computed with all such runs.
+    So they are if a client said that more follow, and sends none. If the last one is cancelled while it waits, the run
+    stays unfinished, and is computed with all such runs.
     """
-    burst, go = wanted.burst, partial(state.bursts.go, wanted.burst, more=wanted.more)
-    state.bursts.come(burst)
+    go = partial(state.bursts.go, wanted.burst, more=wanted.more)
+    number = state.bursts.come(wanted.burst)
     with ExitStack() as waiting:
         waiting.callback(go)
         async with state.parsing_limit.slot():
@@ -202,6 +206,19 @@ async def _turn(state: AppState, wanted: UploadRequest) -> AsyncIterator[None]:
             finally:
                 if lacking := go():
                     await state.parsing_limit.in_thread(_compute_results, state, lacking)
+                elif wanted.more:
+                    waits = asyncio.create_task(_expect_more(state, wanted.burst, number))
+                    state.expecting.add(waits)  # else the task may be collected while it waits
+                    waits.add_done_callback(state.expecting.discard)
+
+
+async def _expect_more(state: AppState, burst: tuple[object, ...], number: int) -> None:
+    """Compute the results of a burst if nothing comes soon after the upload of this number."""
+    await asyncio.sleep(MORE_WITHIN_SECONDS)
+    if lacking := state.bursts.give_up(burst, number):
+        with suppress(ServiceError):  # too much waits: the run stays unfinished
+            async with state.parsing_limit.slot():
+                await state.parsing_limit.in_thread(_compute_results, state, lacking)
 
 
 def _compute_results(state: AppState, runs: set[int]) -> None:

@@ -197,6 +197,7 @@ class AppState:
         self.limits = limits or Limits()
         self._said = ""
         self.bursts = Bursts()
+        self.expecting: set[asyncio.Task[None]] = set()
         self.metrics = metrics = Metrics(shared.folder if shared else None)
         most, workers, longest = self.limits, shared.workers if shared else 1, self.limits.queue_seconds
         receiving = -(-most.receiving_at_once // workers)

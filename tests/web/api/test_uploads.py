@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from profsvc import pipeline, store
+from profsvc.web.api import uploads
 from profsvc.web.http.state import AppState, Limits
 from tests.store.queries.told import One, raw
 from tests.web.conftest import SMI, error_of, running
@@ -303,3 +304,17 @@ def test_files_of_which_more_follow_have_their_results_computed_with_the_last(se
     assert service.upload(files[3], run="one").status_code == 201
     assert (analyzed, store.unfinished(engine)) == ([1, 1], {})
     assert store.query(engine, "select count(*) from v1_potential where launch_id is not null").rows == [(4,)]
+
+
+def test_the_results_of_files_without_the_last_that_was_announced_are_computed_soon(service, engine, monkeypatch):
+    monkeypatch.setattr(uploads, "MORE_WITHIN_SECONDS", 0.3)
+    files = [raw([One(f"kernel_{n}(float *)", process=700 + n)]).encode() for n in range(3)]
+    for file in files[:2]:
+        assert service.upload(file, run="one", more=1).status_code == 201
+    assert list(store.unfinished(engine)) == [1]
+    until = time.monotonic() + 20
+    while store.unfinished(engine) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert store.query(engine, "select count(*) from v1_potential where launch_id is not null").rows == [(2,)]
+    assert service.upload(files[2], run="one").status_code == 201  # it came late
+    assert store.query(engine, "select count(*) from v1_potential where launch_id is not null").rows == [(3,)]
