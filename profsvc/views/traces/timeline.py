@@ -2,6 +2,7 @@
 screen shows it.
 """
 
+import json
 from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,6 +62,8 @@ class Events(NamedTuple):
     events: int
     untimed: int
     left_out: int
+    sessions: int
+    """Recordings that began at different times, each of which counts its own from 0."""
 
 
 class _Held:
@@ -99,7 +102,8 @@ def timeline(
     Each lane has items, as parallel lists: start and end, the number of events, their busy time, the place of the name
     of the longest in ``names``, and the launch if the item is one. An item is one event where they are few. A lane is
     ``approximate`` if events overlap in it. ``by_name`` has the events of the span by name: how many, and their time
-    within it; of all lanes, those with most time, of ``names_in_span``.
+    within it; of all lanes, those with most time, of ``names_in_span``. Several ``sessions`` of a profiler, such
+    as of ranks, are not aligned: each counts from its own begin.
     """
     if not 1 <= columns <= MAX_COLUMNS:
         raise UsageError(f"columns={columns} must be from 1 to {MAX_COLUMNS}")
@@ -122,7 +126,8 @@ def timeline(
     by_name = _by_name(held, begin, end)
     return {
         "begin_ns": held.begin_ns, "length_ns": held.length_ns, "from_ns": begin, "to_ns": end, "events": held.events,
-        "untimed": held.untimed, "left_out": held.left_out, "names": [held.names[name] for name in used],
+        "untimed": held.untimed, "left_out": held.left_out, "sessions": held.sessions,
+        "names": [held.names[name] for name in used],
         "by_name": by_name[:MAX_NAMES], "names_in_span": len(by_name),
         "lanes": lanes, "sensors": [_thinned(one, begin, end, columns) for one in held.sensors],
     }  # fmt: skip
@@ -213,7 +218,12 @@ def _read(engine: "Engine", run_id: int) -> Events:
     kept = [lanes[k] for k in sorted(shown)]
     left_out = every - sum(len(lane.track.start_ns) for lane in kept)
     return Events(begin, max(1, stop - begin), names, kept, _sensors(engine, run_id, begin, stop), every,
-                  sum(untimed.values()), left_out)  # fmt: skip
+                  sum(untimed.values()), left_out, _sessions(engine, run_id))  # fmt: skip
+
+
+def _sessions(engine: "Engine", run_id: int) -> int:
+    facts = [json.loads(row["facts"] or "{}") for row in store.select(engine, "v1_uploads", run_id=run_id)]
+    return len({said["begin_utc_ns"] for said in facts if "begin_utc_ns" in said})
 
 
 def _sensors(engine: "Engine", run_id: int, begin: int, stop: int) -> list[Sensor]:

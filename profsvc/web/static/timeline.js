@@ -233,7 +233,7 @@
       return [`${one.group} ${one.title}`, one.of, events, time(busy), `${+(100 * busy / (to - from)).toPrecision(3)} %`];
     });
     fill("timeline-table", "Lanes of the timeline", `Lanes from ${time(from)} to ${time(to)}`, ["Lane", "Events in all", "Events in view", "Busy in view", "Share of the view"], lines);
-    const missing = [view.untimed && `${view.untimed} events without a start time are not shown`, view.left_out && `${view.left_out} events of further lanes are not shown`].filter(Boolean);
+    const missing = [view.sessions > 1 && `${view.sessions} recordings began at different times; each is drawn from its own begin`, view.untimed && `${view.untimed} events without a start time are not shown`, view.left_out && `${view.left_out} events of further lanes are not shown`].filter(Boolean);
     state.textContent = [`${view.events.toLocaleString("en")} events in ${time(view.length_ns)}; in view: ${time(from)} to ${time(to)}`, ...missing].join(". ");
   };
 

@@ -1,5 +1,8 @@
 """The timeline of a run has the events of the store: as many and as long at every level of detail."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from profsvc import pipeline, store
@@ -148,6 +151,20 @@ def test_another_file_is_seen_at_once(engine):
         seen.append(timeline(engine, "traced")["events"])
         assert totals(timeline(engine, "traced")) == stored(engine)
     assert seen[0] < seen[1]
+
+
+def test_sessions_that_began_at_different_times_are_counted(engine, tmp_path):
+    plain = (ROOT / "fixtures" / "nsys_sqlite" / "graphs.sqlite").read_bytes()
+    for rank, begin in enumerate((1_700_000_000_000_000_000, 1_700_000_000_250_000_000), 1):
+        file = tmp_path / f"rank{rank}.sqlite"
+        file.write_bytes(plain)
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("create table if not exists TARGET_INFO_SESSION_START_TIME(utcEpochNs)")
+            connection.execute("delete from TARGET_INFO_SESSION_START_TIME")
+            connection.execute("insert into TARGET_INFO_SESSION_START_TIME(utcEpochNs) values (?)", (begin,))
+        with file.open("rb") as stream:
+            pipeline.ingest(engine, stream, file.name, store.RunInfo(name="ranks"))
+        assert timeline(engine, "ranks")["sessions"] == rank
 
 
 def test_what_cannot_be_shown_is_said(traced, demo, monkeypatch):
