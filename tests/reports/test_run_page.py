@@ -117,7 +117,7 @@ def test_text_of_a_launch_has_every_criterion_unit_and_hint(opened):
         titles = {unit["quantity"]: unit["title"] for unit in one["units"]}
         assert f"limited by {titles[one['potential']['ideal_bound']]}), ceiling" in block
         low, high = (times(one["potential"][name]) for name in ("speedup_low", "speedup_high"))
-        assert (f" ({low} to {high} for eight of ten; ideal " in block) == (low != high)
+        assert (f" (eight of ten mended kernels: {low} to {high}; ideal " in block) == (low != high)
         assert "None" not in block
 
 

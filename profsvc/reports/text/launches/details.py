@@ -72,7 +72,7 @@ def _heading(one: Row, published: bool) -> Iterable[str]:
         ideal = f"ideal {_duration(bound['ideal_ns'], 4)}, limited by {then}"
         low, high = (times(bound.get(name)) for name in ("speedup_low", "speedup_high"))  # not of an older service
         if low != high:
-            ideal = f"{low} to {high} for eight of ten; {ideal}"
+            ideal = f"eight of ten mended kernels: {low} to {high}; {ideal}"
         yield (
             f"   limited by {now}; potential {bounded(bound['speedup'], bound['flags'])} ({ideal}), "
             f"ceiling {bounded(bound['speedup_ceiling'], bound['ceiling_flags']) or 'unknown'}"
