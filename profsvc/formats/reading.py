@@ -91,7 +91,7 @@ from profsvc.tables import Batch, check, check_wide
 
 HEAD_BYTES = 256 << 10
 MAX_HEAD_BYTES = 16 << 20
-FOREIGN_BYTES = 64
+FOREIGN_BYTES = 512
 
 
 class Reader(Protocol):
@@ -233,7 +233,8 @@ def read(
             batches = nsys_report.read(stream, str(name), limit)
             return by_name(nsys_database.NAME), _checked(batches, line_notes(stream))
         refuse_foreign(begin, name)
-    stream = open_stream(stream, limit)
+    begin, stream = peek(open_stream(stream, limit), FOREIGN_BYTES)
+    refuse_archive(begin, name)  # packed once more
     if columns:
         return by_name(generic_timeseries.NAME), _checked(generic_timeseries.read(stream, columns), line_notes(stream))
     if format is not None:

@@ -25,6 +25,7 @@ BINARY_CHARS = re.compile("[\\x00-\\x08\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")  # never
 SQLITE = b"SQLite format 3\0"
 UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
 """First bytes of compressed files that are not decompressed here -> name."""
+TAR_PLACE = 257
 UNSUPPORTED_LOG_HINT = (
     "; for a log with a time, name its columns: --column t=time:s --column P=power:W (or by number: "
     "--column '#1=time:s')"
@@ -53,7 +54,7 @@ def refuse_foreign(head: bytes, name: str | None) -> None:
 
 
 def refuse_archive(head: bytes, name: str | None) -> None:
-    """Refuse a file that is compressed in a way that is not read; ``head`` are its raw first bytes.
+    """Refuse an archive, and a file that is compressed in a way that is not read; ``head`` are its first bytes.
 
     Whatever follows looks like lines of an export where an archive only stores its files.
     """
@@ -62,6 +63,8 @@ def refuse_archive(head: bytes, name: str | None) -> None:
 
 
 def _archive_error(head: bytes, file: str) -> UnknownFormatError | None:
+    if head[TAR_PLACE:].startswith(b"ustar"):
+        return UnknownFormatError(f"unrecognized format: {file} is a tar archive; unpack it and upload its folder")
     packed = next((kind for magic, kind in UNSUPPORTED_ARCHIVES.items() if head.startswith(magic)), None)
     if packed is None or is_text(head):
         return None

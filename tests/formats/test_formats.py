@@ -1,5 +1,6 @@
 import io
 import re
+import tarfile
 import zipfile
 
 import pandas as pd
@@ -118,3 +119,18 @@ def test_an_archive_that_only_stores_its_files_is_not_read_as_the_first_of_them(
             archive.writestr(name, "# a banner\nt;P\n0;1.5\n1;1.5\n")
     with pytest.raises(UnknownFormatError, match=r"two\.zip is compressed with zip; decompress it first"):
         formats.read(io.BytesIO(packed.getvalue()), name="two.zip", **given)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_an_archive_of_logs_is_refused_and_not_read_as_one_log(mode):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
+        for name in ("a.csv", "b.csv"):
+            about = tarfile.TarInfo(name)
+            content = (
+                b"timestamp, power.draw [W]\n2026/07/24 12:00:05.000, 200.10 W\n2026/07/24 12:00:06.000, 201.10 W\n"
+            )
+            about.size = len(content)
+            archive.addfile(about, io.BytesIO(content))
+    with pytest.raises(UnknownFormatError, match="logs is a tar archive; unpack it and upload its folder"):
+        formats.read(io.BytesIO(packed.getvalue()), name="logs")
