@@ -210,27 +210,27 @@ def error_kinds(root: type[ProfsvcError] = ProfsvcError) -> Iterator[type[Profsv
 def nearest_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Return the names that ``name`` may have been meant as: those with the fewest typing errors.
 
-    A typing error is a letter that is missing, wrong or too much, or two that changed places. The begin of a name, its
-    longer half at the end, and a name with more behind it count as one error. One error in three letters is the most.
-    Case does not count.
+    A typing error is a letter that is missing, wrong or too much, or two that changed places. What a name, or
+    a part of it behind an underscore, begins with, and a name with more behind it count as one error; so does all that
+    is left of a name of which two thirds of what was typed are the begin. One error in three letters is the most. Case
+    does not count.
 
     >>> nearest_names("comapre", ["cores", "components", "compare"]), nearest_names("T3", ["T1", "T2"])
     (['compare'], ['T1', 'T2'])
     >>> nearest_names("roof", ["roofline", "power"]), nearest_names("bananas", ["balance"])
     (['roofline'], [])
-    >>> nearest_names("runs", ["v1_runs", "v1_rules"])
-    ['v1_runs']
+    >>> nearest_names("launch", ["v1_launches", "v1_lines"]), nearest_names("roofs", ["roofline", "rows"])
+    (['v1_launches'], ['roofline'])
     """
     import difflib  # only where a name is wrong
 
     wanted, names = name.casefold(), {one.casefold(): one for one in known}
-    errors = {
-        one: 1
-        for one in names
-        if wanted and (one.startswith(wanted) or _is_begin(one, wanted) or _is_begin(wanted[::-1], one[::-1]))
-    }
+    errors = {one: 1 for one in names if wanted and (f"_{wanted}" in f"_{one}" or _is_begin(one, wanted))}
     for one in difflib.get_close_matches(wanted, names, n=MAX_NAMED, cutoff=0.5):
         errors[one] = min(errors.get(one, len(one)), typing_errors(wanted, one))
+        others = len(wanted) - _shared_letters(wanted, one)
+        if 3 * others <= len(wanted):
+            errors[one] = min(errors[one], 1 + others)
     fewest = min(errors.values(), default=0)
     near = sorted(one for one, count in errors.items() if count == fewest and 3 * count <= max(len(one), 3))
     return [names[one] for one in near[:most]]
@@ -238,6 +238,12 @@ def nearest_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
 
 def _is_begin(name: str, longer: str) -> bool:
     return longer.startswith(name) and 2 * len(name) >= len(longer)
+
+
+def _shared_letters(first: str, second: str) -> int:
+    """Return how many letters both begin with."""
+    differ = (place for place, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
+    return next(differ, min(len(first), len(second)))
 
 
 def typing_errors(typed: str, meant: str) -> int:
