@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from profsvc.formulas.performance.speedup import mended_range
+from profsvc.formulas.performance.mended_range import mended_range
 from profsvc.specs.advice.causes import causes, least_shares
 from profsvc.specs.advice.mended_ranges import COLUMNS, MENDED_RANGES, MendedRange
 from profsvc.specs.table_files import DATA

@@ -9,7 +9,7 @@ Floats = np.ndarray
 
 
 def white(rng: Rng, series: int, nights: int) -> Floats:
-    """Return independent normal noise of sd 1, a row a series."""
+    """Return independent normal noise of sd 1, one row for each series."""
     return rng.standard_normal((series, nights))
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import class_shares
 from profsvc.formulas.numerics.flags import Flag
-from profsvc.formulas.performance.speedup import mended_range
+from profsvc.formulas.performance.mended_range import mended_range
 from profsvc.specs.advice.mended_ranges import mended_ranges
 
 

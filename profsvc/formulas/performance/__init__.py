@@ -9,6 +9,7 @@ Modules::
     lost_time         idle, issue and stall time, what waits consist of, limits of a saving
     memory_accesses   bank conflicts, transactions, load of memory partitions
     memory_balance    balance of machine and algorithm, transfers, near field
+    mended_range      range of what mended kernels achieve of their potential
     occupancy         resident blocks and warps, limiting resource, waves
     operations        names of units and of operations with a cost
     peak_estimates    peaks by instruction mix, speedup of the application

@@ -11,7 +11,6 @@ from profsvc.formulas.performance.speedup import (
     attained_ratio,
     bottleneck_speedup,
     disjoint_amdahl,
-    mended_range,
     potential_speedup,
     remaining_potential,
 )
@@ -148,16 +147,3 @@ def test_potential_of_applications_with_and_without_host_gaps() -> None:
 
 def test_remaining_guards() -> None:
     np.testing.assert_array_equal(remaining_potential([5.8, 0.0, 1.0], [1.0, 1.0, np.nan]), [5.8, np.nan, np.nan])
-
-
-@given(st.floats(1, 1e3), fraction, st.floats(1, 10))
-def test_a_range_contains_the_potential_and_no_slowdown(potential: float, exponent: float, factor: float) -> None:
-    low, high = mended_range(potential, exponent, factor)
-    assert 1 <= low <= potential * (1 + 1e-12)
-    assert potential <= high <= 1e4
-
-
-def test_a_range_of_what_cannot_be_is_not_known() -> None:
-    low, high = mended_range([np.nan, 0.9, 2.0, 2.0, 2.0, 1.0], [0.5, 0.5, 1.1, 0.5, np.nan, 0.5], [2, 2, 2, 0.9, 2, 2])
-    np.testing.assert_array_equal(low, [np.nan] * 5 + [1.0])
-    np.testing.assert_array_equal(high, [np.nan] * 5 + [2.0])
