@@ -228,3 +228,15 @@ def test_a_page_is_whole_where_it_is_opened_narrow(chromium, shown):
         for one in [one for one in WALKED if one.status == 200][:6]:
             found.open(shown.path(one.path))
             assert found.page.evaluate(AUDIT) == [], one.name
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_the_first_step_of_each_cause_is_in_view(chromium, shown, width):
+    with window(chromium, shown.service.url, viewport={"width": width, "height": 900}) as found:
+        found.open(shown.path("/runs/{run}"))
+        ends = found.page.evaluate(
+            "[...document.querySelectorAll('table.folded tr > :last-child')].map((one) => {"
+            "const box = one.getBoundingClientRect(); return [box.left, box.right]; })"
+        )
+        assert len(ends) > 2
+        assert [end for end in ends if not 0 <= end[0] < end[1] <= width] == []
