@@ -214,6 +214,11 @@ from .queries.traces.exported import (
     trace_events as trace_events,
     untimed_events as untimed_events,
 )
+from .queries.traces.recordings import (
+    Recording as Recording,
+    recordings as recordings,
+    titles_of_recordings as titles_of_recordings,
+)
 from .queries.traces.timed_events import TimedEvents as TimedEvents, timed_events as timed_events
 from .queries.view_conditions import FILTERS as FILTERS, Condition as Condition
 from .queries.view_pages import (

@@ -18,12 +18,13 @@ from profsvc.store.queries.id_ranges import id_range
 from profsvc.store.queries.readings.sensor_blocks import Readings as SensorReadings
 from profsvc.store.queries.readings.sensor_blocks import SensorBlocks, blocks_of, readings_on, timed_readings
 from profsvc.store.queries.rows import select
+from profsvc.store.queries.traces.recordings import UTC, clocks
 from profsvc.store.queries.traces.timelines import timed_files, typed_rows
 from profsvc.store.results.finished_parts import POWER_PART, counted_changes, mark_finished
 from profsvc.store.schema.results.power import FRAMES
 from profsvc.tables import Column
 
-UTC, LOCAL, ELAPSED, TOOL = "utc", "local", "elapsed", "tool"
+LOCAL, ELAPSED = "local", "elapsed"
 # Which column of a sample each clock is, the best first.
 CLOCKS = {UTC: "time_ns", LOCAL: "local_ns", ELAPSED: "elapsed_ns"}
 MAX_READINGS = 500_000
@@ -137,15 +138,15 @@ def last_samples(engine: Engine, sensor_ids: Iterable[int], most: int, least_s: 
     Where the last ``most`` cover less than ``least_s``, they are every so many-th of those that do. Columns:
     ``sensor_id``, ``time_ns``, ``local_ns``, ``elapsed_ns`` and ``value``, as ``v1_samples`` has them.
     """
-    clocks = list(CLOCKS.values())
-    blank = {name: pd.array([], dtype="Int64") for name in ("sensor_id", *clocks)}
+    times = list(CLOCKS.values())
+    blank = {name: pd.array([], dtype="Int64") for name in ("sensor_id", *times)}
     parts = [pd.DataFrame({**blank, "value": np.empty(0)})]
     for sensor_id in sensor_ids:
         with reading(engine) as connection:
             found = blocks_of(connection, sensor_id)
         first, step = _end_of_log(engine, found, most, least_s)
         columns: dict[str, Any] = {}
-        for clock in clocks:
+        for clock in times:
             every = [
                 (part.time_ns[wanted], part.timed[wanted], part.value[wanted])
                 for part in readings_on(engine, found, clock, first)
@@ -174,27 +175,18 @@ def _end_of_log(engine: Engine, found: SensorBlocks, most: int, least_s: float) 
     return max(last + 1 - most * step, 0), step
 
 
-def _clocks(engine: Engine, run_id: int) -> tuple[dict[int, str], dict[int, int]]:
-    """Return the clock of the launches and ranges of each file of a run, and where that of a profiler begins in UTC."""
-    uploads = select(engine, "v1_uploads", run_id=run_id)
-    facts = {row["upload_id"]: json.loads(row["facts"]) for row in uploads}
-    begins = {upload_id: int(said["begin_utc_ns"]) for upload_id, said in facts.items() if "begin_utc_ns" in said}
-    said_of = {upload_id: str(said.get("clock", TOOL)).split()[0].lower() for upload_id, said in facts.items()}
-    return said_of | dict.fromkeys(begins, UTC), begins
-
-
 def marks_of_run(engine: Engine, run_id: int) -> pd.DataFrame:
     """Return the ranges of a run that have a start and an end, in the order of their start, with their ``clock``.
 
     It is utc, local (a log of marks without a zone) or tool (the profiler's own, which may begin anywhere).
     """
     ranges = table(engine, "v1_ranges", run_id=run_id)
-    clocks, begins = _clocks(engine, run_id)
-    timed = ranges["start_ns"].notna() & ranges["duration_ns"].notna() & ranges["upload_id"].isin(clocks)
+    known, begins = clocks(engine, run_id)
+    timed = ranges["start_ns"].notna() & ranges["duration_ns"].notna() & ranges["upload_id"].isin(known)
     found = ranges[timed]
     found = found.assign(
         start_ns=found["start_ns"] + found["upload_id"].map(begins).fillna(0).astype("int64"),
-        clock=found["upload_id"].map(clocks).astype(object),
+        clock=found["upload_id"].map(known).astype(object),
     )
     return found.sort_values(["start_ns", "range_id"], kind="stable").reset_index(drop=True)
 
@@ -206,9 +198,9 @@ def launch_times(engine: Engine, run_id: int) -> pd.DataFrame:
     ``device_index`` (-1 where the file names no device), ``host`` (a category, empty where the file names none) and the
     ``clock`` of the file, utc or tool. Launches that several files tell of come once.
     """
-    clocks, begins = _clocks(engine, run_id)
+    known, begins = clocks(engine, run_id)
     parts = [
-        _launches(engine, number, begins.get(number, 0)).assign(clock=clocks[number])
+        _launches(engine, number, begins.get(number, 0)).assign(clock=known[number])
         for number in timed_files(engine, run_id)
     ]
     found = pd.concat([part for part in parts if len(part)] or [_launches(engine, -1).assign(clock="")])

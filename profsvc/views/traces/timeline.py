@@ -4,6 +4,7 @@ screen shows it.
 
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +64,9 @@ class Events(NamedTuple):
     untimed: int
     left_out: int
     sessions: int
-    """Recordings that began at different times, each of which counts its own from 0."""
+    """Recordings that began at different times."""
+    is_aligned: bool
+    """Whether every time is in UTC; else each recording counts its own."""
 
 
 class _Held:
@@ -103,7 +106,8 @@ def timeline(
     of the longest in ``names``, and the launch if the item is one. An item is one event where they are few. A lane is
     ``approximate`` if events overlap in it. ``by_name`` has the events of the span by name: how many, and their time
     within it; of all lanes, those with most time, of ``names_in_span``. Several ``sessions`` of a profiler, such
-    as of ranks, are not aligned: each counts from its own begin.
+    as of ranks, are ``aligned`` if the UTC at which each began is known, and ``begin_ns`` is UTC then; else each counts
+    from its own begin.
     """
     if not 1 <= columns <= MAX_COLUMNS:
         raise UsageError(f"columns={columns} must be from 1 to {MAX_COLUMNS}")
@@ -127,6 +131,7 @@ def timeline(
     return {
         "begin_ns": held.begin_ns, "length_ns": held.length_ns, "from_ns": begin, "to_ns": end, "events": held.events,
         "untimed": held.untimed, "left_out": held.left_out, "sessions": held.sessions,
+        "aligned": held.is_aligned,
         "names": [held.names[name] for name in used],
         "by_name": by_name[:MAX_NAMES], "names_in_span": len(by_name),
         "lanes": lanes, "sensors": [_thinned(one, begin, end, columns) for one in held.sensors],
@@ -184,8 +189,12 @@ def search(engine: "Engine", run: str | int, text: str, match: int | None = None
 @store.snapshot
 def _read(engine: "Engine", run_id: int) -> Events:
     untimed = {kind: store.untimed_events(engine, run_id, kind) for kind in store.EVENT_KINDS}
-    found = [store.timed_events(engine, run_id, kind) for kind in store.EVENT_KINDS]
-    every = sum(len(one.start_ns) for one in found)
+    recordings = store.recordings(engine, run_id)
+    sources: Sequence[store.Recording | None] = [None] if recordings is None else recordings
+    titles = store.titles_of_recordings(recordings or [])
+    found = [(source, store.timed_events(engine, run_id, kind, source))
+             for kind in store.EVENT_KINDS for source in sources]  # fmt: skip
+    every = sum(len(one.start_ns) for _, one in found)
     if not every:
         raise NotFoundError(
             f"run {run_id} has no event with a start time; upload a trace of it (nsys, nvprof, PyTorch or rocprof)"
@@ -195,30 +204,32 @@ def _read(engine: "Engine", run_id: int) -> Events:
             f"run {run_id} has {every} events with a start time, more than the {MAX_EVENTS} of a timeline; "
             "look at it in Perfetto: profsvc export perfetto"
         )
-    begin = min(int(one.start_ns.min()) for one in found if len(one.start_ns))
-    stop = max(int(one.end_ns.max()) for one in found if len(one.end_ns))
-    names: list[str] = []
+    begin = min(int(one.start_ns.min()) for _, one in found if len(one.start_ns))
+    stop = max(int(one.end_ns.max()) for _, one in found if len(one.end_ns))
+    known = dict[tuple[str, str], int]()
     lanes: list[Lane] = []
-    for one in found:
-        distinct = {name: len(names) + place for place, name in enumerate(dict.fromkeys(one.names))}
+    for source, one in found:
+        distinct = {name: known.setdefault((one.kind, name), len(known)) for name in dict.fromkeys(one.names)}
         name_of = np.array([distinct[name] for name in one.names], np.int64)[one.name]  # kernels share a short name
         pairs, which = np.unique(np.stack((one.owner, one.thread)), axis=1, return_inverse=True)
+        of_file = "" if source is None else titles[source]
         for number, (owner, thread) in enumerate(pairs.T.tolist()):
             own = which.ravel() == number
             tracks = tracks_of(one.start_ns[own] - begin, one.end_ns[own] - begin, name_of[own], one.number[own])
             title = TITLES[one.kind] if thread < 0 else f"{THREADS[one.kind]} {thread}: {TITLES[one.kind]}"
-            group = GROUPS[one.kind].format(owner)
+            group = GROUPS[one.kind].format(owner) + of_file
             for depth, track in enumerate(tracks, 1):
                 is_deep = overlaps(track)
                 deep = f" (deeper than {MAX_DEPTH} at once: approximate)" if is_deep else ""
                 level = f", level {depth}" if depth > 1 else ""
                 lanes.append(Lane(one.kind, group, title + level + deep, track, is_deep))
-        names += distinct
     shown = sorted(range(len(lanes)), key=lambda k: -len(lanes[k].track.start_ns))[:MAX_TRACKS]
     kept = [lanes[k] for k in sorted(shown)]
     left_out = every - sum(len(lane.track.start_ns) for lane in kept)
-    return Events(begin, max(1, stop - begin), names, kept, _sensors(engine, run_id, begin, stop), every,
-                  sum(untimed.values()), left_out, _sessions(engine, run_id))  # fmt: skip
+    return Events(
+        begin, max(1, stop - begin), [name for _, name in known], kept, _sensors(engine, run_id, begin, stop), every,
+        sum(untimed.values()), left_out, _sessions(engine, run_id), recordings is not None,
+    )  # fmt: skip
 
 
 def _sessions(engine: "Engine", run_id: int) -> int:
@@ -228,18 +239,18 @@ def _sessions(engine: "Engine", run_id: int) -> int:
 
 def _sensors(engine: "Engine", run_id: int, begin: int, stop: int) -> list[Sensor]:
     """Return the power and temperature sensors of a run that have readings in the time of the events."""
+    rows = [row for row in store.select(engine, "v1_sensors", run_id=run_id) if row["quantity"] in SENSORS]
+    boards = {row["gpu_index"] for row in rows} - {None}
     found = []
-    for row in store.select(engine, "v1_sensors", run_id=run_id):
-        if row["quantity"] not in SENSORS:
-            continue
+    for row in rows:
         read = store.sensor_readings(engine, row["sensor_id"])
         inside = (read.time_ns >= begin) & (read.time_ns <= stop) & ~np.isnan(read.value)
         if read.clock == "utc" and inside.any():
             order = np.argsort(read.time_ns[inside], kind="stable")
             time_ns, value = read.time_ns[inside][order] - begin, read.value[inside][order]
-            found.append(
-                Sensor(str(row["name"] or row["quantity"]), row["quantity"], row["unit"] or "", time_ns, value)
-            )
+            of_board = f" of GPU {row['gpu_index']}" if len(boards) > 1 and row["gpu_index"] is not None else ""
+            name = str(row["name"] or row["quantity"]) + of_board
+            found.append(Sensor(name, row["quantity"], row["unit"] or "", time_ns, value))
     return found
 
 

@@ -17,8 +17,8 @@
   tip.hidden = true;
   said.className = "visually-hidden";
   said.setAttribute("aria-live", "polite");
-  /* In a narrow window a group has a line of its own above its lanes. */
-  const isNarrow = () => box.clientWidth < 600;
+  /* In a narrow window, and where groups have the names of files, a group has a line of its own above its lanes. */
+  const isNarrow = () => box.clientWidth < 600, hasHeads = () => isNarrow() || view.lanes.some((one) => one.group.length > 16);
   const labels = () => (isNarrow() ? Math.min(132, box.clientWidth * .36) : Math.min(230, box.clientWidth * .3)), width = () => box.clientWidth - labels();
   const toX = (ns) => labels() + (ns - from) / (to - from) * width(), toNs = (x) => from + (x - labels()) / width() * (to - from);
 
@@ -47,7 +47,7 @@
     let top = AXIS, group = "";
     rows = view.lanes.map((lane) => {
       const head = lane.group === group ? "" : lane.group;
-      if (head && isNarrow()) top += HEAD;
+      if (head && hasHeads()) top += HEAD;
       const row = { lane, top, height: LANE, head };
       group = lane.group;
       top += LANE;
@@ -80,7 +80,7 @@
       if (x > left + 20 && x < wide - 30) g.fillText(time(at), x, 9);
     }
     for (const row of rows) {
-      if (row.head && isNarrow()) {
+      if (row.head && hasHeads()) {
         g.fillStyle = muted;
         g.textAlign = "left";
         g.fillText(row.head, 2, row.top - HEAD / 2);
@@ -93,7 +93,7 @@
       g.clip();
       g.textAlign = "left";
       g.fillStyle = row.lane ? ink : muted;
-      const head = isNarrow() ? "" : row.head ? `${row.head} · ` : "    ";
+      const head = hasHeads() ? "" : row.head ? `${row.head} · ` : "    ";
       g.fillText(row.lane ? `${head}${row.lane.title}` : `${row.sensor.name} (${row.sensor.unit})`, 2, row.top + row.height / 2);
       g.restore();
       g.save();
@@ -233,7 +233,7 @@
       return [`${one.group} ${one.title}`, one.of, events, time(busy), `${+(100 * busy / (to - from)).toPrecision(3)} %`];
     });
     fill("timeline-table", "Lanes of the timeline", `Lanes from ${time(from)} to ${time(to)}`, ["Lane", "Events in all", "Events in view", "Busy in view", "Share of the view"], lines);
-    const missing = [view.sessions > 1 && `${view.sessions} recordings began at different times; each is drawn from its own begin`, view.untimed && `${view.untimed} events without a start time are not shown`, view.left_out && `${view.left_out} events of further lanes are not shown`].filter(Boolean);
+    const missing = [view.sessions > 1 && `${view.sessions} recordings began at different times; ${view.aligned ? "each is drawn where it began, by the clock of its host" : "each is drawn from its own begin"}`, view.untimed && `${view.untimed} events without a start time are not shown`, view.left_out && `${view.left_out} events of further lanes are not shown`].filter(Boolean);
     state.textContent = [`${view.events.toLocaleString("en")} events in ${time(view.length_ns)}; in view: ${time(from)} to ${time(to)}`, ...missing].join(". ");
   };
 

@@ -10,6 +10,7 @@ from profsvc.errors import NotFoundError
 from profsvc.reports.perfetto import Writer, report
 from profsvc.views.traces.export import write_perfetto
 from tests.conftest import ROOT
+from tests.views.traces.test_timeline import BEGIN_NS, ingest, power_log, session
 
 schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 TRACE = ROOT / "fixtures" / "nvprof" / "gpu_trace.csv"
@@ -68,6 +69,19 @@ def test_events_that_overlap_stand_on_several_tracks():
     assert sorted((name, start, length) for _, name, start, length in found) == [
         ("a", 0, 10), ("b", 2, 3), ("c", 5, 9), ("d", 20, 0),
     ]  # fmt: skip
+
+
+def test_ranks_stand_where_they_began_with_the_power_of_that_time(engine, tmp_path):
+    for rank in (0, 1):
+        ingest(engine, session(tmp_path, f"rank{rank}", BEGIN_NS + rank * 2_000_000, rank))
+    ingest(engine, power_log(tmp_path, BEGIN_NS))
+    content = io.BytesIO()
+    view = write_perfetto(engine, "ranks", content)
+    found, counters = slices(content.getvalue())
+    starts = sorted(start for _, name, start, _ in found if name == "step")
+    assert starts[1] - starts[0] == 2_000_000
+    assert starts[0] >= BEGIN_NS
+    assert len(counters) == view["readings"] > 3
 
 
 def test_readings_are_counters():

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -153,18 +154,83 @@ def test_another_file_is_seen_at_once(engine):
     assert seen[0] < seen[1]
 
 
-def test_sessions_that_began_at_different_times_are_counted(engine, tmp_path):
-    plain = (ROOT / "fixtures" / "nsys_sqlite" / "graphs.sqlite").read_bytes()
-    for rank, begin in enumerate((1_700_000_000_000_000_000, 1_700_000_000_250_000_000), 1):
-        file = tmp_path / f"rank{rank}.sqlite"
-        file.write_bytes(plain)
-        with closing(sqlite3.connect(file)) as connection, connection:
-            connection.execute("create table if not exists TARGET_INFO_SESSION_START_TIME(utcEpochNs)")
-            connection.execute("delete from TARGET_INFO_SESSION_START_TIME")
-            connection.execute("insert into TARGET_INFO_SESSION_START_TIME(utcEpochNs) values (?)", (begin,))
-        with file.open("rb") as stream:
-            pipeline.ingest(engine, stream, file.name, store.RunInfo(name="ranks"))
-        assert timeline(engine, "ranks")["sessions"] == rank
+BEGIN_NS = 1_700_000_000_000_000_000
+
+
+def session(tmp_path, name, begin_ns, later_ns=0):
+    """Write a database whose session began at a time; its kernels last longer by some."""
+    file = tmp_path / f"{name}.sqlite"
+    file.write_bytes((ROOT / "fixtures" / "nsys_sqlite" / "two_devices.sqlite").read_bytes())
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("create table if not exists TARGET_INFO_SESSION_START_TIME(utcEpochNs)")
+        connection.execute("delete from TARGET_INFO_SESSION_START_TIME")
+        connection.execute("insert into TARGET_INFO_SESSION_START_TIME(utcEpochNs) values (?)", (begin_ns,))
+        connection.execute("update CUPTI_ACTIVITY_KIND_KERNEL set end = end + ?", (later_ns,))
+    return file
+
+
+def ingest(engine, file, name=None):
+    with file.open("rb") as stream:
+        pipeline.ingest(
+            engine, stream, name or file.name, store.RunInfo(name="ranks"), pipeline.ReadOptions(zone="UTC")
+        )
+
+
+def power_log(tmp_path, begin_ns, boards=1):
+    file = tmp_path / "power.csv"
+    times = [datetime.fromtimestamp(begin_ns / 1e9, UTC) + timedelta(milliseconds=k) for k in range(20)]
+    lines = [f"{time:%Y/%m/%d %H:%M:%S}.{time.microsecond // 1000:03d}, {board}, {100 + k}.00 W"
+             for k, time in enumerate(times) for board in range(boards)]  # fmt: skip
+    file.write_text("\n".join(["timestamp, index, power.draw [W]", *lines, ""]))
+    return file
+
+
+def test_sessions_are_laid_where_they_began(engine, tmp_path):
+    later = 2_000_000
+    ingest(engine, session(tmp_path, "rank0", BEGIN_NS))
+    alone = timeline(engine, "ranks")
+    assert (alone["sessions"], alone["aligned"], alone["lanes"][0]["group"]) == (1, True, "GPU 0")
+    ingest(engine, session(tmp_path, "rank1", BEGIN_NS + later, 91))
+    view = timeline(engine, "ranks")
+    assert (view["sessions"], view["aligned"], view["begin_ns"]) == (2, True, alone["begin_ns"])
+    starts = {rank: {(lane["group"].split(" of ")[0], lane["title"]): lane["start_ns"]
+                     for lane in view["lanes"] if lane["kind"] != "kernels" and lane["group"].endswith(rank)}
+              for rank in ("rank0.sqlite", "rank1.sqlite")}  # fmt: skip
+    assert len(starts["rank0.sqlite"]) > 3
+    shifted = {key: [one + later for one in values] for key, values in starts["rank0.sqlite"].items()}
+    assert shifted == starts["rank1.sqlite"]
+    assert totals(view) == stored(engine)
+    assert len({row["name"] for row in view["by_name"]}) == len(view["by_name"])
+
+
+def test_sessions_of_files_with_one_name_have_the_upload_in_their_lanes(engine, tmp_path):
+    for number in (0, 1):
+        ingest(engine, session(tmp_path, f"rank{number}", BEGIN_NS + number, number), "report.sqlite")
+    groups = {lane["group"] for lane in timeline(engine, "ranks")["lanes"] if lane["kind"] == "kernels"}
+    assert groups == {f"GPU {gpu} of report.sqlite (upload {upload})" for gpu in (0, 1) for upload in (1, 2)}
+
+
+def test_a_session_is_not_aligned_with_a_file_whose_begin_is_unknown(engine, tmp_path):
+    ingest(engine, session(tmp_path, "rank0", BEGIN_NS))
+    ingest(engine, ROOT / "fixtures" / FILES[0])
+    view = timeline(engine, "ranks")
+    assert (view["aligned"], view["sessions"]) == (False, 1)
+    assert view["length_ns"] < BEGIN_NS
+    assert totals(view) == stored(engine)
+
+
+@pytest.mark.parametrize("boards", [1, 3])
+def test_power_of_a_log_is_drawn_beside_a_session_whose_begin_is_known(engine, tmp_path, boards):
+    ingest(engine, session(tmp_path, "rank0", BEGIN_NS))
+    ingest(engine, power_log(tmp_path, BEGIN_NS, boards))
+    view = timeline(engine, "ranks")
+    names = ["power.draw"] if boards == 1 else [f"power.draw of GPU {board}" for board in range(boards)]
+    assert [one["name"] for one in view["sensors"]] == names
+    first = view["sensors"][0]
+    inside = [k for k in range(20) if 0 <= BEGIN_NS + k * 1_000_000 - view["begin_ns"] <= view["length_ns"]]
+    assert first["value"] == [100.0 + k for k in inside]
+    assert first["time_ns"] == [BEGIN_NS + k * 1_000_000 - view["begin_ns"] for k in inside]
+    assert len(inside) > 3
 
 
 def test_what_cannot_be_shown_is_said(traced, demo, monkeypatch):

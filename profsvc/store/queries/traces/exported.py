@@ -31,9 +31,11 @@ _SAMPLES = """
 EVENT_KINDS = tuple(_QUERIES)
 
 
-def trace_events(engine: Engine, run_id: int, kind: str) -> Iterator[Any]:
+def trace_events(engine: Engine, run_id: int, kind: str, upload_id: int | None = None) -> Iterator[Any]:
     """Yield the events of a kind of `EVENT_KINDS` that have a start: lane, thread, name, start_ns, duration_ns, ..."""
-    query = f"{_QUERIES[kind]} WHERE run_id = :run_id AND start_ns IS NOT NULL ORDER BY start_ns, duration_ns DESC"
+    of_file = "" if upload_id is None else f" AND upload_id = {upload_id:d}"
+    where = f"WHERE run_id = :run_id AND start_ns IS NOT NULL{of_file}"
+    query = f"{_QUERIES[kind]} {where} ORDER BY start_ns, duration_ns DESC"
     for part in chunks(engine, query, run_id=run_id):
         yield from part
 

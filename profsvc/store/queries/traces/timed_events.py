@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine, text
 
 from profsvc.store.connection.transactions import reading
+from profsvc.store.queries.traces.recordings import Recording
 from profsvc.store.queries.traces.timelines import chunks, integer_columns
 
 _KERNELS = """
     SELECT coalesce(device_index, 0), coalesce(stream, -1), kernel_id, start_ns,
            start_ns + CAST(round(CAST(coalesce(duration_ns, 0) AS NUMERIC)) AS BIGINT), launch_id
-    FROM v1_launches WHERE run_id = {} AND start_ns IS NOT NULL
+    FROM v1_launches WHERE run_id = {} AND start_ns IS NOT NULL{}
 """
 _KERNEL_NAMES = "SELECT kernel_id, kernel_short FROM v1_kernels"
 # Other kinds -> their columns: device or process, stream or thread, name, start_ns, duration_ns and number.
@@ -37,14 +38,22 @@ class TimedEvents(NamedTuple):
     names: list[str]
 
 
-def timed_events(engine: Engine, run_id: int, kind: str) -> TimedEvents:
-    """Return the events of a kind that have a start; an event without a duration has none.
+def timed_events(engine: Engine, run_id: int, kind: str, recording: Recording | None = None) -> TimedEvents:
+    """Return the events of a kind that have a start, of one recording or all; an event without a duration has none.
 
-    The memory is 48 bytes an event.
+    The memory is 48 bytes an event. The starts are those of the files, and of a recording in UTC.
     """
+    found = _events(engine, run_id, kind, "" if recording is None else f" AND upload_id = {recording.upload_id:d}")
+    if recording is None:
+        return found
+    begin_ns = recording.begin_ns
+    return found._replace(start_ns=found.start_ns + begin_ns, end_ns=found.end_ns + begin_ns)
+
+
+def _events(engine: Engine, run_id: int, kind: str, of_file: str) -> TimedEvents:
     if kind == "kernels":
-        return _kernels(engine, run_id)
-    where = " WHERE run_id = :run_id AND start_ns IS NOT NULL"
+        return _kernels(engine, run_id, of_file)
+    where = f" WHERE run_id = :run_id AND start_ns IS NOT NULL{of_file}"
     places: dict[str, int] = {}
     new = count()
     parts = []
@@ -62,9 +71,9 @@ def timed_events(engine: Engine, run_id: int, kind: str) -> TimedEvents:
     return TimedEvents(kind, owner, thread, ids, begin, ends, number, [str(name) for name in places])
 
 
-def _kernels(engine: Engine, run_id: int) -> TimedEvents:
+def _kernels(engine: Engine, run_id: int, of_file: str) -> TimedEvents:
     """Return the launches of a run, which are most of a trace, without a text for each."""
-    parts = list(integer_columns(engine, _KERNELS.format(int(run_id)), 6))
+    parts = list(integer_columns(engine, _KERNELS.format(int(run_id), of_file), 6))
     columns = np.concatenate(parts, axis=1) if parts else np.empty((6, 0), np.int64)
     used, place = np.unique(columns[2], return_inverse=True)
     with reading(engine) as connection:
