@@ -1,13 +1,16 @@
 """The first pass over a table of a meter: number format, date order, numeric columns and key columns."""
 
+import re
 from dataclasses import dataclass, field
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.parsing.numbers import Evidence
+from profsvc.formats.parsing.numbers import NOT_NUMBERS, Evidence
 from profsvc.formats.parsing.records import REJECT, ROW, Record
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.timeseries.cell_units import CellUnits
+from profsvc.formats.timeseries.columns import STATES
 from profsvc.formats.timeseries.dates import DateOrderEvidence
+from profsvc.formats.timeseries.labels import MAX_LABEL_CHARS
 from profsvc.formats.timeseries.multiplexed import KeyColumnEvidence
 from profsvc.formats.timeseries.readings import NUMBER_FORMAT_HINT
 from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock
@@ -17,6 +20,8 @@ from profsvc.formats.timeseries.time_columns import is_numeric
 DATE_ORDER_HINT = ", or give the order with --column 'NAME=time:dmy' or 'NAME=time:mdy', where NAME is the date column"
 # Shapes of cells that prove the decimal separator; further cells with that separator, or none, add no evidence.
 _SHOWN = {"decimal_dot": ".", "decimal_comma": ","}
+MAX_WORDS = 3
+_NAMED_STATES = re.compile(r".*[\[(]\s*([^\W\d_]+)\s*/\s*([^\W\d_]+)\s*[\])]\s*")
 # Cells without evidence: whole numbers, and ambiguous cells like earlier ones.
 _WHOLE = r"^ *-?[0-9]+ *$|^$"
 _MAYBE = r"^ *-?(?:[0-9]+|[1-9][0-9]{0,2}\.[0-9]{3}) *$|^$"
@@ -34,6 +39,7 @@ class Survey:
     numeric: set[int] = field(default_factory=set)
     turns: KeyColumnEvidence = field(default_factory=KeyColumnEvidence)
     units: CellUnits = field(default_factory=CellUnits)
+    words: dict[int, set[str]] = field(default_factory=dict)
     has_header: bool = False
     has_point: bool = False
     wide: int = 0
@@ -62,9 +68,30 @@ class Survey:
 
     def _reading(self, place: int, cell: str) -> str:
         if not is_numeric(cell):
+            self._see_word(place, cell.lower())
             return self.units.see(place, cell)
         self.numeric.add(place)
         return cell
+
+    def _see_word(self, place: int, word: str) -> None:
+        """Note the first texts of a column; more than two are no states."""
+        known = self.words.setdefault(place, set())
+        if len(known) < MAX_WORDS and word not in NOT_NUMBERS:
+            known.add(word)
+
+    def states(self, place: int) -> dict[str, str]:
+        """Return the texts of a column of states as 1 or 0; none if it has others.
+
+        The header may say which is which, as in "Throttling [Yes/No]", in any language.
+        """
+        words = self.words.get(place, set())
+        label = self.layout.header[place] if self.layout else ""
+        named = _NAMED_STATES.fullmatch(label) if len(label) <= MAX_LABEL_CHARS else None
+        pair = {named[1].lower(): "1", named[2].lower(): "0"} if named else {}
+        for known in (pair, {word: f"{value:.0f}" for word, value in STATES.items()}):
+            if words and words <= known.keys() and place not in self.numeric:
+                return known
+        return {}
 
     def take(self, block: bytes, part: TableBlock, line: int, layout: Layout) -> int:
         """Return the number of rows of a block without new evidence of separators."""

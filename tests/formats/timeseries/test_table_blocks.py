@@ -53,6 +53,35 @@ def test_a_long_log_gives_the_same_both_ways():
     assert (len(found[0]["samples"]), found[1]) == (1200, [300, 1, 0])
 
 
+@pytest.mark.parametrize(
+    ("label", "texts", "values"),
+    [
+        ("Throttling [Yes/No]", ["No", "Yes", ""], [0.0, 1.0, None]),
+        ("Drosselung [Ja/Nein]", ["Nein", "Ja", "nein"], [0.0, 1.0, 0.0]),
+        ("Throttling [No/Yes]", ["No", "No", "Yes"], [1.0, 1.0, 0.0]),
+        ("fan", ["on", "off", "N/A"], [1.0, 0.0, None]),
+        ("limited", ["True", "False", "True"], [1.0, 0.0, 1.0]),
+    ],
+)
+def test_texts_of_two_states_are_one_and_zero(label, texts, values):
+    times = stamps("%Y-%m-%d %H:%M:%S.%f", 300)
+    lines = [f"{time},{60 + n}.5,{texts[n % 3]}\n" for n, time in enumerate(times)]
+    tables = agree(log(*lines, header=f"Time,Power (W),{label}"), small=200, block=4000)[0]
+    sensors = {row["sensor_index"]: row for row in tables["sensors"]}
+    states = [one["value"] for one in tables["samples"] if sensors[one["sensor_index"]]["quantity"] == "state"]
+    assert states == values * 100
+    (sensor,) = [row for row in sensors.values() if row["quantity"] == "state"]
+    assert (sensor["name"], sensor["unit"]) == (label.split(" [")[0], "1")
+
+
+@pytest.mark.parametrize("texts", [["Yes", "No", "Maybe"], ["Yes", "No", "1"], ["P0", "P8", "P0"]])
+def test_texts_that_are_no_states_are_left_out(texts):
+    times = stamps("%Y-%m-%d %H:%M:%S.%f", 300)
+    lines = [f"{time},{60 + n}.5,{texts[n % 3] if n > 250 else texts[0]}\n" for n, time in enumerate(times)]
+    tables = agree(log(*lines, header="Time,Power (W),Limit [Yes/No]"), small=200, block=4000)[0]
+    assert {row["quantity"] for row in tables["sensors"]} <= {"power", "unknown"}
+
+
 def test_plain_rows_are_read_at_once():
     part = parse(b"2026-03-15 23:59:59.5,1.5,-2\n2026-03-16 00:00:00.25,7,.5\n", ISO)
     assert (part.rows, [column.tolist() for column in part.numbers]) == (2, [[1.5, 7], [-2, 0.5]])
