@@ -48,7 +48,9 @@ def multiplies_matrices(c: Counts) -> NDArray[np.bool_]:
         32 * np.nan_to_num(c[f"{space}_load_inst_warp"]) > MIN_UNPACKED_SHARE * half for space in ("shared", "global")
     )
     reused = staged | loaded & (repeated_share(c) > MIN_FMA_SHARE)
-    pairs = c["flop_count_hp_fma"] > MIN_FMA_SHARE * half
+    # A product with a constant is a sum or a move, and no product of two matrices.
+    products = c["flop_count_hp_fma"] - np.nan_to_num(c["inst_half_constant_factor_thread"])
+    pairs = products > MIN_FMA_SHARE * half
     unpacked = fma > MIN_FMA_SHARE * instructions_of_type(c, "fp32")
     packed = (half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & reused
     tiles = _multiplies_tiles_of_half(c, fma, executed) | _multiplies_tiles_of_bytes(c, executed)

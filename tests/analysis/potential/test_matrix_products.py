@@ -52,6 +52,16 @@ def test_pairs_that_stay_in_registers_are_no_matrices() -> None:
     assert multiplies_matrices(counts(**pairs | {"global_load_inst_warp": 0.1, "shared_load_inst_warp": 1.0}))
 
 
+def test_products_of_pairs_with_a_constant_are_no_matrices() -> None:
+    pairs = {
+        "inst_fp16_thread": 90.0, "flop_count_hp_fma": 60.0, "thread_inst_executed": 100.0, "inst_tensor_warp": 0.0,
+        "shared_load_inst_warp": 1.0,
+    }  # fmt: skip
+    assert multiplies_matrices(counts(**pairs))
+    assert multiplies_matrices(counts(**pairs, inst_half_constant_factor_thread=10.0))
+    assert not multiplies_matrices(counts(**pairs, inst_half_constant_factor_thread=30.0))
+
+
 def test_values_that_were_loaded_before() -> None:
     assert repeated_share(counts(dram_read_bytes=0.4e6, global_load_bytes_requested=4e6)) == pytest.approx(0.9)
     assert repeated_share(counts()) == 0
