@@ -11,7 +11,6 @@ from profsvc.analysis.source_code.addresses import load_counts, loops_of
 from profsvc.analysis.source_code.assembled_words import assembled_threads
 from profsvc.analysis.source_code.bfloat16 import unpacked_threads
 from profsvc.analysis.source_code.bits import bit_by_bit_threads
-from profsvc.analysis.source_code.constant_factors import constant_factor_threads
 from profsvc.analysis.source_code.functions import spared_threads
 from profsvc.analysis.source_code.lanes import lane_counts
 from profsvc.analysis.source_code.local_arrays import local_counts
@@ -24,7 +23,7 @@ AGAIN, DISTINCT = "global_load_again_fraction", "global_load_distinct_bytes"
 FIRST_LANES, ALONE = "inst_first_lanes_off_thread", "inst_alone_section_warp"
 REGULAR = "global_load_regular_excess_fraction"
 REGULAR_STORES = "global_store_regular_excess_fraction"
-BFLOAT16, CONSTANT = "inst_unpack_bfloat16_thread", "inst_half_constant_factor_thread"
+BFLOAT16 = "inst_unpack_bfloat16_thread"
 FUNCTIONS, BITS = "inst_function_excess_thread", "inst_bit_by_bit_thread"
 UPPER = "inst_index_upper_thread"
 SHARED_WORDS, SHARED_LANES = "shared_load_words_thread", "shared_predicated_on_fraction"
@@ -42,7 +41,6 @@ SOURCES = {
     FIRST_LANES: "source page: threads that are off while the first lanes of all warps work",
     ALONE: "source page: sum(instructions) of sections that one thread of a warp executes, from 32 instructions on",
     BFLOAT16: "source page: sum(thread_instructions_on) of shifts, masks and permutations that unpack a bfloat16",
-    CONSTANT: "source page: sum(thread_instructions_on) of HFMA2 with a constant factor",
     FUNCTIONS: "source page: calls of functions of the math library times the arithmetic that cheaper forms spare",
     BITS: "source page: sum(thread_instructions_on) of code that moves a bit at a time, beyond what words take",
     UPPER: "source page: sum(thread_instructions_on) of upper halves of indices, beyond one for each access",
@@ -85,7 +83,6 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             FIRST_LANES: lanes[0],
             ALONE: lanes[1],
             BFLOAT16: unpacked_threads(rows, own),
-            CONSTANT: constant_factor_threads(rows, own),
             FUNCTIONS: spared_threads(rows),
             BITS: max(bit_by_bit_threads(rows, own, loops), assembled_threads(rows, own)),
             UPPER: upper_half_threads(rows, own, loops),

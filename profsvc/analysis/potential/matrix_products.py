@@ -9,6 +9,8 @@ from profsvc.analysis.potential.tensor_work import has_tensor_work
 Array = NDArray[np.float64]
 # A kernel that multiplies half precision in single precision unpacks operands, and does little else but multiply-adds.
 MIN_UNPACKED_SHARE, MIN_FMA_SHARE = 0.1, 0.5
+# Rows that are normalized have three multiply-adds for each value that is loaded; products of matrices have many.
+MOST_PRODUCTS_OF_ROWS = 4.0
 # One that unpacks into tiles multiplies most of the time, and each value often.
 HALF_BYTES = 2.0
 # A load brings at most so many words. A vector has one product for each of them, matrices have more.
@@ -48,13 +50,23 @@ def multiplies_matrices(c: Counts) -> NDArray[np.bool_]:
         32 * np.nan_to_num(c[f"{space}_load_inst_warp"]) > MIN_UNPACKED_SHARE * half for space in ("shared", "global")
     )
     reused = staged | loaded & (repeated_share(c) > MIN_FMA_SHARE)
-    # A product with a constant is a sum or a move, and no product of two matrices.
-    products = c["flop_count_hp_fma"] - np.nan_to_num(c["inst_half_constant_factor_thread"])
-    pairs = products > MIN_FMA_SHARE * half
+    pairs = c["flop_count_hp_fma"] > MIN_FMA_SHARE * half
     unpacked = fma > MIN_FMA_SHARE * instructions_of_type(c, "fp32")
-    packed = (half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & reused
+    packed = (half > MIN_UNPACKED_SHARE * executed) & (pairs | unpacked) & reused & ~_uses_values_a_few_times(c, fma)
     tiles = _multiplies_tiles_of_half(c, fma, executed) | _multiplies_tiles_of_bytes(c, executed)
     return np.asarray((packed | tiles) & ~has_tensor_work(c) | multiplies_doubles(c), dtype=np.bool_)
+
+
+@np.errstate(all="ignore")
+def _uses_values_a_few_times(c: Counts, fma: Array) -> NDArray[np.bool_]:
+    """Whether there are no more products than rows have for each value of half precision that global loads bring.
+
+    Values of a row that L2 still holds come without DRAM, too. Copies whose size was not counted bring more.
+    """
+    products = np.nansum([fma, 2 * c["flop_count_hp_fma"]], axis=0)
+    values = np.nansum([c["global_load_bytes_requested"], c["global_ldgsts_bytes_requested"]], axis=0) / HALF_BYTES
+    uncounted = np.isnan(c["global_ldgsts_bytes_requested"]) & (c["global_ldgsts_inst_warp"] > 0)
+    return np.asarray((products < MOST_PRODUCTS_OF_ROWS * values) & ~uncounted, dtype=np.bool_)
 
 
 @once

@@ -244,6 +244,7 @@ def test_loads_of_tiles_are_of_the_matrix_instructions_that_would_spare_them() -
         "inst_fp16_thread": 8e6, "inst_fp32_thread": 2e7, "flop_count_sp_fma": 2e7, "thread_inst_executed": 3.2e7,
         "inst_tensor_warp": 0.0, "shared_load_inst_warp": 1e6, "sol_l1_fraction": 0.9,
         "stall_mio_throttle_warp_cycles": 9e8, "shared_wavefronts_sass": 2e7, "shared_wavefronts_ideal": 2e7,
+        "global_load_bytes_requested": 4e6,
     }  # fmt: skip
     table = shares([tiles, tiles | {"inst_tensor_warp": 1e6}])
     assert table["shared_memory_limit"][0] == 0 < table["shared_memory_limit"][1]

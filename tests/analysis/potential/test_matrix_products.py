@@ -52,14 +52,25 @@ def test_pairs_that_stay_in_registers_are_no_matrices() -> None:
     assert multiplies_matrices(counts(**pairs | {"global_load_inst_warp": 0.1, "shared_load_inst_warp": 1.0}))
 
 
-def test_products_of_pairs_with_a_constant_are_no_matrices() -> None:
+def test_rows_of_half_precision_use_each_value_a_few_times_and_are_no_matrices() -> None:
+    row = {
+        "inst_fp16_thread": 30.0, "inst_fp32_thread": 63.0, "flop_count_sp_fma": 63.0, "thread_inst_executed": 100.0,
+        "inst_tensor_warp": 0.0, "shared_load_inst_warp": 1.0, "global_load_bytes_requested": 42.0,
+    }  # fmt: skip
+    matrix = {"global_load_bytes_requested": 4.2}
+    assert not multiplies_matrices(counts(**row))
+    assert multiplies_matrices(counts(**row | matrix))
+    assert not multiplies_matrices(counts(**row | matrix, global_ldgsts_bytes_requested=40.0))
+    assert multiplies_matrices(counts(**row, global_ldgsts_inst_warp=1.0)), "copies whose size was not counted"
+
+
+def test_sums_of_pairs_are_no_matrices() -> None:
     pairs = {
         "inst_fp16_thread": 90.0, "flop_count_hp_fma": 60.0, "thread_inst_executed": 100.0, "inst_tensor_warp": 0.0,
-        "shared_load_inst_warp": 1.0,
+        "shared_load_inst_warp": 1.0, "global_load_bytes_requested": 480.0,
     }  # fmt: skip
-    assert multiplies_matrices(counts(**pairs))
-    assert multiplies_matrices(counts(**pairs, inst_half_constant_factor_thread=10.0))
-    assert not multiplies_matrices(counts(**pairs, inst_half_constant_factor_thread=30.0))
+    assert not multiplies_matrices(counts(**pairs))
+    assert multiplies_matrices(counts(**pairs | {"global_load_bytes_requested": 48.0}))
 
 
 def test_values_that_were_loaded_before() -> None:
@@ -93,8 +104,8 @@ def test_a_product_and_its_sum_are_a_multiply_add_where_operands_are_of_tiles() 
     many = 2 * (22 + 22) / 32 / WORDS_PER_LOAD
     for other in ({"flop_count_sp_add": 0.0}, {"flop_count_sp_mul": 0.0}, {"shared_load_inst_warp": many}):
         assert not multiplies_matrices(counts(**TILES_IN_TWO | other)), other
-    lanes = {"shared_load_inst_warp": 0.0, "global_load_inst_warp": 1.0, "global_load_bytes_requested": 90.0}
-    dots = TILES_IN_TWO | lanes | {"dram_read_bytes": 9.0}
+    lanes = {"shared_load_inst_warp": 0.0, "global_load_inst_warp": 1.0, "global_load_bytes_requested": 10.0}
+    dots = TILES_IN_TWO | lanes | {"dram_read_bytes": 1.0}
     assert not multiplies_matrices(counts(**dots)), "products of two vectors, added across lanes"
     assert multiplies_matrices(counts(**dots | {"flop_count_sp_fma": 60.0}))
 

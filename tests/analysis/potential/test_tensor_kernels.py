@@ -152,3 +152,10 @@ def test_mended_kernels_stay_below_their_ceilings(tmp_path_factory: pytest.TempP
         assert found[f"{kernel}_bad"]["speedup_ceiling"] > times[f"{kernel}_bad"] / times[f"{kernel}_good"]
     # Indices that differ from lane to lane leave next to no data and arithmetic: no ceiling is better than one passed.
     assert found["const_divergent"]["speedup_ceiling"] is None
+
+
+def test_rows_of_half_precision_need_no_tensor_cores(tensor: Engine) -> None:
+    causes = pd.DataFrame(store.select(tensor, "v1_causes"))
+    rows = causes[causes["kernel_short"].isin(("vectorized_layer_norm_kernel", "cunn_SoftMaxForwardReg"))]
+    assert rows["launch_id"].nunique() == 2
+    assert "tensor_cores_unused" not in set(rows["cause"])
