@@ -31,7 +31,7 @@ def time_zone(name: str) -> ZoneInfo:
 
 @dataclass
 class _Steps:
-    """The last placed reading of a sensor, and of those so far the longest step and how often time went back."""
+    """The last reading of a sensor if it is placed, and the longest step so far and how often time went back."""
 
     last_ns: int | None = None
     longest_ns: int = 0
@@ -45,7 +45,10 @@ class _Steps:
         if self.last_ns is None:
             return None
         near = [ns for ns in passes_ns if 0 <= ns - self.last_ns <= 2 * self.longest_ns]
-        return near[0] if len(near) == 1 else None
+        if len(near) == 1:
+            return near[0]
+        self.last_ns = None  # the next one follows a reading that has no place
+        return None
 
     def pass_by(self, ns: Int64s) -> None:
         """Go on behind placed readings."""

@@ -86,7 +86,7 @@ from profsvc.formats.telemetry import (
 )
 from profsvc.formats.timeseries.column_mapping import NamedColumn
 from profsvc.formats.triton import proton
-from profsvc.formats.unrecognized import refuse_archive, refuse_foreign, unrecognized_error
+from profsvc.formats.unrecognized import SQLITE, refuse_archive, refuse_foreign, unrecognized_error
 from profsvc.tables import Batch, check, check_wide
 
 HEAD_BYTES = 256 << 10
@@ -137,6 +137,7 @@ _OWN_SEPARATORS = (generic_timeseries, nsys_stats_text, *_TEXTS, *NATIVE)
 READERS: list[Reader] = [
     cast(Reader, module) for module in (*PROFILERS, *SENSORS, *DESKTOPS, *METERS, *LOGGERS, *NATIVE)
 ]
+_DATABASES = [cast(Reader, module) for module in (nsys_database, rocprof_v1_database, rocpd)]
 
 
 def by_name(name: str) -> Reader:
@@ -148,8 +149,10 @@ def by_name(name: str) -> Reader:
 
 
 def _matches(head: bytes) -> list[Reader]:
+    # Rows of a database may hold the lines of an export, such as the texts of a store of profsvc itself.
+    readers = _DATABASES if head.startswith(SQLITE) else READERS
     head = Head(head)
-    return [reader for reader in READERS if reader.sniff(head)]
+    return [reader for reader in readers if reader.sniff(head)]
 
 
 def _single_match(matches: list[Reader], head: bytes, name: str | None) -> Reader:

@@ -22,6 +22,8 @@ OWN_COLUMNS = {
 }
 FORMATS_HINT = "list the formats with: profsvc formats"
 BINARY_CHARS = re.compile("[\\x00-\\x08\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")  # never in a text, not even in a cut one
+# A number with commas: between thousands, or one that marks decimals.
+_ONE_NUMBER = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[-+]?(?:[0-9.']*),[0-9]+(?:[eE][-+]?[0-9]+)?")
 SQLITE = b"SQLite format 3\0"
 UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
 """First bytes of compressed files that are not decompressed here -> name."""
@@ -104,6 +106,8 @@ def _database_error(head: bytes, file: str) -> UnknownFormatError:
         nvprof = next(kind for kind in foreign_files() if kind.ending == ".nvprof")
         do = _with_name(nvprof.do.replace("FILE.nvprof", "FILE"), file)
         return UnknownFormatError(f"{file} is {nvprof.what}; export it and upload that: {do}")
+    if b"v1_kernel_totals" in head:
+        return UnknownFormatError(f"{file} is a store of profsvc, not an export; look at it with: --store {file}")
     known = "Nsight Systems, rocprof or rocprofv3"
     return UnknownFormatError(f"{file} is a SQLite database, but not of {known}; {FORMATS_HINT}")
 
@@ -137,6 +141,8 @@ def _bare_numbers_hint(lines: list[str], name: str | None) -> str:
     if not words or not all(is_numeric(word) for row in words for word in row) or any("\t" in line for line in lines):
         return ""
     counted = len(words[0]) == 1
+    if counted and any("," in row[0] and not _ONE_NUMBER.fullmatch(row[0]) for row in words):
+        return "; it has no column names; give its columns by number: --column '#1=time:s' --column '#2=power:W'"
     print_row = "print NR-1, $1" if counted else "$1=$1; print"
     line = f"awk -v OFS=';' '{{{print_row}}}' {shlex.quote(name or 'FILE')} | profsvc upload -"
     why = "count its rows as seconds" if counted else "read its first column as seconds"

@@ -65,6 +65,13 @@ def test_a_clock_that_is_set_back_by_a_second_does_not_jump_an_hour() -> None:
     assert found.iloc[-1] == utc("2024-10-27 00:00:00.5")
 
 
+def test_a_reading_behind_one_without_a_place_is_not_placed_by_an_older_one() -> None:
+    shown = ("01:58", "01:59", "02:00", "02:30", "02:59", "02:00", "02:30", "03:00", "03:01")
+    found = samples_in_utc(samples(*(f"2024-10-27 {one}" for one in shown)), BERLIN, 0.0)["time_ns"]
+    assert found.isna().tolist() == [False, False, False, True, True, True, True, False, False]
+    assert found.dropna().is_unique
+
+
 def test_a_phase_through_a_change_of_the_clock_lasts_as_long_as_it_did() -> None:
     made = pd.DataFrame({"start_ns": [utc("2024-03-31 01:30"), utc("2024-10-27 02:30")], "duration_ns": 2 * [7200e9]})
     found = ranges_in_utc(made.astype({"start_ns": "Int64"}), BERLIN, 0.0)

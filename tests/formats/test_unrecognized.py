@@ -7,6 +7,7 @@ import shlex
 import sqlite3
 import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +89,7 @@ TEXTS = {
     "rocprof-compute": "workload_name,command,hostname\nsaxpy,./saxpy,n1\n",
     "CarbonTracker": "2026-03-14 09:26:53 - CarbonTracker: The following components were found: GPU\n",
     "likwid-perfctr": "CPU name:\tIntel\nCPU type:\tIntel Icelake\nGroup 1: ENERGY\n",
+    "a pointer of Git LFS": "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
     "VTune": "Computing Task\tWork Size:Global\tComputing Task:Total Time\nzeCopy\t\t0.001\n",
 }
 
@@ -143,6 +145,44 @@ READABLE = {
     ),
 }
 TEXTS |= {name: text for name, (text, _, _) in READABLE.items() if name != "perf stat -x,"}
+
+
+@pytest.mark.parametrize("text", ["0,50.1\n1,50.2\n", "1,234.5\n2,34.5\n"])
+def test_two_columns_of_numbers_are_not_taken_for_one(text):
+    with pytest.raises(InputError, match="give its columns by number") as caught:
+        formats.read(io.BytesIO(text.encode()), name="log.csv")
+    assert "awk" not in str(caught.value)
+    columns = read_columns(re.findall(r"--column '(.*?)'", str(caught.value)))
+    assert sum(b.lines_stored for b in formats.read(io.BytesIO(text.encode()), columns=columns)[1]) == 2
+
+
+@pytest.mark.parametrize("text", ["50,1\n50,25\n", "1,234.5\n1,235.5\n", "5.5\n6\n"])
+def test_one_column_of_numbers_is_counted_by_its_rows(text):
+    with pytest.raises(InputError, match="count its rows as seconds: awk"):
+        formats.read(io.BytesIO(text.encode()), name="log.csv")
+
+
+def database(path, *statements):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    return path
+
+
+def test_lines_of_an_export_in_a_database_are_no_export(tmp_path):
+    header = '"Index","KernelName","gpu-id","queue-id","queue-index","pid","tid","grd","wgr","BeginNs","EndNs"'
+    path = database(
+        tmp_path / "own.db",
+        "create table lines(text)",
+        f"insert into lines values('\n{header}\n0,\"k\",0,0,0,1,1,64,64,5,9\n')",
+    )
+    with pytest.raises(InputError, match="is a SQLite database, but not of"), path.open("rb") as stream:
+        formats.read(stream, name="own.db")
+
+
+def test_a_store_of_profsvc_is_named(demo):
+    with pytest.raises(InputError, match=r"is a store of profsvc.*--store own[.]db"):
+        formats.read(io.BytesIO(Path(demo.url.database).read_bytes()), name="own.db")
 
 
 def test_every_known_text_is_tried():

@@ -12,6 +12,8 @@ from profsvc.specs.files.formats import TIMESERIES
 OPTION_OF_FACT = {
     "timezone": "--timezone", "clock_offset_s": "--clock-offset", "columns": "--column", "positions": "--position",
 }  # fmt: skip
+MAX_OFFSET_S = 1e9
+"""About 32 years: a clock that was never set begins in 1970 or later."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class ReadOptions:
         """Refuse what cannot be meant before any file is read."""
         if self.zone is not None:
             analysis.time_zone(self.zone)
+        if not abs(self.offset_s) <= MAX_OFFSET_S:
+            raise UsageError(
+                f"a clock offset of {self.offset_s:g} s is not possible; give seconds from -{MAX_OFFSET_S:g} to "
+                f"{MAX_OFFSET_S:g}"
+            )
         if self.columns:
             formats.read_columns(self.columns)
         if self.positions:
@@ -46,7 +53,7 @@ class ReadOptions:
         """Return the options to store with the upload, so that it can be read the same way again."""
         said = {
             "timezone": self.zone or "",
-            "clock_offset_s": f"{self.offset_s:g}" if self.offset_s else "",
+            "clock_offset_s": repr(self.offset_s).removesuffix(".0") if self.offset_s else "",
             "columns": shlex.join(self.columns),
             "positions": shlex.join(self.positions),
             "reader": self.form or "",
