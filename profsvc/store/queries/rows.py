@@ -55,6 +55,7 @@ ORDER = {
 ORDER |= {f"{view}_all": ORDER[view] for view in ORDER if f"{view}_all" in KINDS}
 
 NEAREST_RUNS = 1000
+ID_PREFIX = "id:"
 """Number of newest runs that are searched for a name similar to one that is not found."""
 
 
@@ -127,13 +128,15 @@ def results_without_launch(engine: Engine, view: str, run_id: int) -> list[dict[
 def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) -> int:
     """Return the number of a run from its number, its name, or ``project/name``; an int is never a name.
 
+    A name wins over a number, so that a run called "2024" is found however many runs there are; ``id:7`` is the number.
     With a ``project`` the runs of no other are found, nor named.
     """
     wanted, among = str(name_or_id), "" if project is None else " AND project = :project"
     is_number = isinstance(name_or_id, int)
     named = "run_id = :number" if is_number else "name = :wanted"
     named += " OR project || '/' || name = :wanted" if "/" in wanted else ""  # no index has it
-    number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 19 else -1
+    digits = wanted.removeprefix(ID_PREFIX)
+    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1
     values = {"wanted": wanted, "number": number, "project": project}
     values = {name: value for name, value in values.items() if name != "project" or project is not None}
     with reading(engine) as connection:
@@ -143,7 +146,6 @@ def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) 
             used = {name: value for name, value in values.items() if f":{name}" in query}
             return list(connection.execute(text(query), used).all())
 
-        # A name wins over a number, so that a run called "2024" can be found at all; "#7" would be no better.
         found = rows(named) or ([] if is_number else rows("run_id = :number"))
         if not found:
             newest = rows("0 = 0", f" ORDER BY run_id DESC LIMIT {NEAREST_RUNS}")

@@ -1,5 +1,6 @@
 """The power of a run: windows as measured and corrected, coefficients, models and data-quality warnings."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,16 @@ WINDOWS = (
 )  # fmt: skip
 
 
+def upload_command(run: Mapping[str, Any]) -> str:
+    """Return the command that adds a file to a run, which an upload names and never numbers.
+
+    >>> upload_command({"name": "a b", "project": "default"}), upload_command({"name": "7", "project": "p"})
+    ("profsvc upload --run 'a b' FILE", 'profsvc upload --project p --run 7 FILE')
+    """
+    project = "" if run["project"] == "default" else f" --project {shlex.quote(run['project'])}"
+    return f"profsvc upload{project} --run {shlex.quote(run['name'])} FILE"
+
+
 def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> dict[str, Any]:
     """Return the power of a run for all power sensors or one: windows, coefficients, models and warnings.
 
@@ -47,8 +58,7 @@ def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> di
             )
         raise NotFoundError(
             f"run {info['name']!r} has no log of power; upload one (nvidia-smi, DCGM, a power meter; see profsvc "
-            "formats): "
-            f"profsvc upload --run {run_id} FILE{hint}"
+            f"formats): {upload_command(info)}{hint}"
         )
     if options.host_power_w is not None and options.sensor is None and len(sensors) > 1:
         names = ", ".join(dict.fromkeys(str(one["name"]) for one in sensors))

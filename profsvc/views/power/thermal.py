@@ -13,7 +13,7 @@ from profsvc.errors import InputError, UsageError, counted
 from profsvc.formulas.numerics.flags import flag_names
 from profsvc.reports.plots import thermal as thermal_plot
 from profsvc.reports.rows import plain
-from profsvc.views.power.run_power import power
+from profsvc.views.power.run_power import power, upload_command
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -57,7 +57,7 @@ def thermal(
             raise InputError(f"run {name!r} was analysed by an older version; run: profsvc analyze {number}")
         raise InputError(
             f"run {name!r} predicts no temperature: {known}; to measure it, {thermal_plan.HOW_TO_LOG}, then: "
-            f"profsvc upload --run {view['run']['run_id']} FILE"
+            f"{upload_command(view['run'])}"
         )
     plan = Plan(tuple(load), tuple(duration), start, limit) if load else thermal_plan.default_plan(known, start, limit)
     curve, notes = thermal_plan.planned(known, plan)

@@ -35,7 +35,7 @@ WHAT_IF_OPTIONS = {
 }
 Handler = Callable[[Request], Awaitable[Response]]
 MAX_LAUNCHES = 10_000
-RUN_DESCRIPTION = "run by number, name or project/name"
+RUN_DESCRIPTION = "run by name, project/name or number; id:7 is a number even if a run has the name 7"
 
 
 def run_id_of(request: Request, run: str) -> int:

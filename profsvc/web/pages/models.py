@@ -119,7 +119,7 @@ def show_graph(request: Request) -> Response:
         if part not in run_graph.SHOWS:
             raise
         view, message = None, str(error)
-    links = Links(json=path_to(request, f"/v1/runs/{run_id}/graph", {"show": part})) if view else Links()
+    links = Links(json=path_to(request, f"/v1/runs/id:{run_id}/graph", {"show": part})) if view else Links()
     return page(
         request, "models/graph.html", "Work-flow graph", links=links, run_id=run_id, parts=run_graph.SHOWS, part=part,
         message=message, view=view, columns=_graph_columns(view["rows"]) if view else (),

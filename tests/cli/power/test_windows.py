@@ -96,7 +96,9 @@ def test_what_is_not_there_is_not_found(cli, on_sweep, fixtures):
     without = cli("power", "profile")
     assert (without.code, without.out) == (3, "")
     assert "run 'profile' has no log of power; upload one (" in without.err
-    assert "): profsvc upload --run 1 FILE\n" in without.err
+    assert "): profsvc upload --run profile FILE\n" in without.err
+    cli("upload", fixtures / "nvidia_smi" / "units.csv", "--run", "profile")
+    assert cli("power", "profile").code == 0
 
 
 def test_names_of_an_upload_do_nothing_on_the_terminal_nor_in_the_page(cli, store_file, tmp_path):

@@ -8,7 +8,7 @@ from profsvc.pipeline import ReadOptions
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -float("inf"), 1e300, -1.1e9])
 def test_an_offset_that_no_clock_has_is_refused(seconds):
-    with pytest.raises(UsageError, match="give seconds from -1e[+]09 to 1e[+]09"):
+    with pytest.raises(UsageError, match=r"give seconds from -1e[+]09 to 1e[+]09"):
         ReadOptions(offset_s=seconds)
 
 

@@ -234,6 +234,11 @@ def test_runs_are_found_by_name_number_and_project(analysed: Engine) -> None:
     assert store.find_run(analysed, "2") == store.find_run(analysed, "lab/first") == 2
     assert store.find_run(analysed, "first", project="lab") == 2
     assert store.find_run(analysed, "1") == 3
+    assert [store.find_run(analysed, f"id:{number}") for number in (1, 2, 3)] == [1, 2, 3]
+    with pytest.raises(NotFoundError):
+        store.find_run(analysed, "id:4")
+    with pytest.raises(NotFoundError):
+        store.find_run(analysed, "id:1", project="lab")
     with pytest.raises(UsageError, match="several runs: default/first"):
         store.find_run(analysed, "first")
     with pytest.raises(NotFoundError, match="did you mean 'first'"):

@@ -46,7 +46,7 @@ def test_an_upload_has_its_power_analysed(engine: Engine) -> None:
 
 
 def test_a_run_without_a_log_of_power_says_how_to_get_one(engine: Engine) -> None:
-    said = r"run 'profile' has no log of power; upload one .*: profsvc upload --run \d+ FILE"
+    said = r"run 'profile' has no log of power; upload one .*: profsvc upload --run profile FILE"
     with pytest.raises(NotFoundError, match=said):
         power(engine, "profile")
     assert store.table(engine, "v1_power", run_id=store.find_run(engine, "profile")).empty

@@ -122,7 +122,7 @@ def test_a_log_of_too_few_loads_carries_no_interval_and_is_refused(engine: Engin
     ("run", "message"),
     [
         ("blind", r"run 'blind' predicts no temperature: .*temperature.*; to measure it, log power and temperature"),
-        ("short", r"run 'short' predicts no temperature: .*; to measure it, log .* profsvc upload --run \d+ FILE"),
+        ("short", r"run 'short' predicts no temperature: .*; to measure it, log .* profsvc upload --run short FILE"),
     ],
 )
 def test_a_log_that_carries_no_model_says_why_and_which_would(engine: Engine, run: str, message: str) -> None:

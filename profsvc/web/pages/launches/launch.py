@@ -145,14 +145,14 @@ def show_kernel_means(request: Request) -> Response:
     one = next((one for one in view["launches"] if one["launch"]["kernel"] == name), None)
     if one is None or one["launch"]["launch_id"] is not None:
         raise NotFoundError(f"run {run_id} has no averages of a kernel {name[:100]!r}; see the kernels of the run")
-    links = Links(path_to(request, f"/v1/runs/{run_id}", {"kernel": name}))
+    links = Links(path_to(request, f"/v1/runs/id:{run_id}", {"kernel": name}))
     return _launch_page(request, view["run"], one, links)
 
 
 def _links(request: Request, run_id: int, launch_id: int) -> Links:
     query = {"run_id": run_id, "launch_id": launch_id}
     return Links(
-        path_to(request, f"/v1/runs/{run_id}", {"kernel": f"id:{launch_id}"}),
+        path_to(request, f"/v1/runs/id:{run_id}", {"kernel": f"id:{launch_id}"}),
         path_to(request, "/v1/criteria.csv", query),
         f"select * from v1_criteria where run_id = {run_id} and launch_id = {launch_id}",
     )
@@ -256,7 +256,7 @@ def launch_figures(request: Request, plots: model_plots.Plots) -> list[Figure]:
         except NotFoundError as error:
             found.append(missing_figure(FIGURE_TITLES[kind], str(error)))
             continue
-        path, query = f"/v1/runs/{plots.run_id}/plots/{kind}", {"kernel": plots.kernel}
+        path, query = f"/v1/runs/id:{plots.run_id}/plots/{kind}", {"kernel": plots.kernel}
         found.append(
             live_figure(data["title"], kind, path_to(request, path, query), path_to(request, f"{path}.svg", query),
                         notes=data["notes"], rows=data["rows"], description=shows,

@@ -60,7 +60,7 @@ def show_metrics(request: Request) -> Response:
     query = {"kernel": f"id:{text}", "search": search}
     query |= {} if baseline is None else {"baseline_run": str(baseline[0]), "baseline": baseline[1]}
     links = Links(
-        path_to(request, f"/v1/runs/{run_id}/metrics", query),
+        path_to(request, f"/v1/runs/id:{run_id}/metrics", query),
         path_to(request, "/v1/metrics.csv", {"run_id": run_id, "launch_id": own["launch_id"]}),
         f"select * from v1_metrics where launch_id = {own['launch_id']}",
     )

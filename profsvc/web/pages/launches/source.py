@@ -75,7 +75,7 @@ def _source_page(request: Request, run_id: int, kernel: str | None) -> Response:
     number = "launch_id" if launch["launch_id"] is not None else "source_id"
     query = {"run_id": run_id, number: launch[number]}
     links = Links(
-        path_to(request, f"/v1/runs/{run_id}/source", {"kernel": kernel}),
+        path_to(request, f"/v1/runs/id:{run_id}/source", {"kernel": kernel}),
         path_to(request, "/v1/source_lines.csv", query),
         f"select * from v1_source_lines where run_id = {run_id} and {number} = {launch[number]} order by samples desc",
     )

@@ -16,7 +16,7 @@ def show_timeline(request: Request) -> Response:
     args, run_id = RequestArgs(request), find_run_id(request, request.path_params["run"])
     args.reject_unknown()
     info = store.select(app_state(request).engine, "v1_runs", run_id=run_id)[0]
-    path = f"/v1/runs/{run_id}/timeline"
+    path = f"/v1/runs/id:{run_id}/timeline"
     sql = f"select * from v1_launches where run_id = {run_id} and start_ns is not null order by start_ns"
     links = Links(json=path_to(request, path), sql=sql)
     return page(request, "launches/timeline.html", f"Timeline of {info['name']}", links=links, info=info,

@@ -98,20 +98,20 @@ def _without_row_numbers(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def _links(request: Request, number: int, has_power: bool) -> Links:
     if not has_power:
         sql = f"select * from v1_power_models where run_id = {number} and model = '{HEAT_MAP_MODEL}'"
-        return Links(json=path_to(request, f"/v1/runs/{number}/heat-map"), sql=sql)
+        return Links(json=path_to(request, f"/v1/runs/id:{number}/heat-map"), sql=sql)
     sql = (
         f'select "window", sensor, mean_power_w, corrected_power_w, corrected_power_low_w, corrected_power_high_w, '
         f"energy_j, corrected_energy_j, quality, reason\nfrom v1_power where run_id = {number}"
     )
     sensor = request.query_params.get("sensor")
-    return Links(json=path_to(request, f"/v1/runs/{number}/power", {"sensor": sensor} if sensor else {}),
+    return Links(json=path_to(request, f"/v1/runs/id:{number}/power", {"sensor": sensor} if sensor else {}),
                  csv=path_to(request, "/v1/power.csv", {"run_id": number}), sql=sql)  # fmt: skip
 
 
 def _power_figures(request: Request, engine: Engine, view: Mapping[str, Any], sensor: str) -> list[Figure]:
     if not view["windows"]:
         return []
-    source = path_to(request, f"/v1/runs/{view['run']['run_id']}/power-series", {"sensor": sensor})
+    source = path_to(request, f"/v1/runs/id:{view['run']['run_id']}/power-series", {"sensor": sensor})
     own = f"/runs/{view['run']['run_id']}/power"
     return [
         missing_figure(name(one.title, 120), f"{one.reason[0].upper()}{name(one.reason[1:], 300)}.")
@@ -153,7 +153,7 @@ def _planned(request: Request, engine: Engine, number: int, plan: Mapping[str, A
     words = f"{name(thermal.title(view), 120)}: peak {peak} \u00b0C. Its figures are in the table below."
     asked = [(key, value) for key, value in request.query_params.multi_items() if key in plan]
     drawn = live_figure(
-        thermal.title(view), "thermal", path_to(request, f"/v1/runs/{number}/thermal", asked),
+        thermal.title(view), "thermal", path_to(request, f"/v1/runs/id:{number}/thermal", asked),
         path_to(request, f"/runs/{number}/power", [*asked, ("figure", PLAN)]), description=words,
     )  # fmt: skip
     return view | {"figure": drawn, "answers": answers, "reason": ""}

@@ -203,7 +203,7 @@ def show_run(request: Request) -> Response:
 
 def _roofline(request: Request, run_id: int) -> Figure:
     """Return the roofline of the longest launches; its numbers are read when it comes into view."""
-    path = f"/v1/runs/{run_id}/plots/roofline"
+    path = f"/v1/runs/id:{run_id}/plots/roofline"
     source, image = path_to(request, path, {"limit": ROOFLINE_LAUNCHES}), path_to(request, f"{path}.svg")
     return Figure("The longest launches", None, chart="roofline", source=source, image=image)
 
@@ -222,7 +222,7 @@ _TABLES = {
 
 def _links(request: Request, run_id: int, sql: str) -> Links:
     return Links(
-        path_to(request, f"/v1/runs/{run_id}"), path_to(request, "/v1/launches.csv", {"run_id": run_id}), sql
+        path_to(request, f"/v1/runs/id:{run_id}"), path_to(request, "/v1/launches.csv", {"run_id": run_id}), sql
     )  # fmt: skip
 
 

@@ -41,6 +41,20 @@ def test_a_run_is_led_to_by_its_number_whatever_it_is_called(named):
     assert head(page(named, "/compare?before=2&after=3")) == r"c\r\nd → tab\there"
 
 
+def test_the_data_of_a_page_is_that_of_its_run_though_another_has_its_number_for_a_name(named):
+    (path,) = set(re.findall(r'href="(/v1/runs/[^"?]*)"', page(named, "/runs/2")))
+    assert named.http.get(named.url + path).json()["run"]["run_id"] == 2
+    assert named.http.get(named.url + "/v1/runs/2").json()["run"]["run_id"] == 5  # a name wins for whoever types it
+    pages = ("/runs/{}/timeline", "/runs/{}/power", "/runs/{}/metrics")
+    sources = {
+        source
+        for one in pages
+        for source in re.findall(r'"(/v1/runs/[^/"?]*)',
+                                 named.http.get(named.url + one.format(2), headers=HTML).text)
+    }  # fmt: skip
+    assert sources <= {path}
+
+
 def test_every_link_that_holds_such_a_name_answers(named):
     seen = set()
     for path in ("/", "/devices", "/history", "/compare", "/runs/1", "/runs/2", "/runs/5"):
