@@ -44,7 +44,9 @@ EXCLUDED = "excluded"
 PARTS = ("design", "held_out")
 DEVICE = ("NVIDIA H200", "9.0")
 # The source page has counts of instructions by class, and not every set has one.
-FILES = ("ncu_raw_base.csv.gz", "ncu_details.csv.gz", "ncu_source.csv.gz")
+FILES = ("ncu_raw_base.csv.gz", "ncu_details.csv.gz", "ncu_source.csv.zst")
+# The pages of a folder, of which other captures have the source in gzip.
+PAGES = (*FILES, "ncu_source.csv.gz")
 
 
 class Prediction(NamedTuple):
@@ -74,7 +76,7 @@ def stored(folder: Path) -> Stored:
     """Upload the profile to a fresh store; return what it has then."""
     with tempfile.TemporaryDirectory() as place:
         engine = store.open_store(str(Path(place) / "store.sqlite"))
-        contents = [((folder / name).read_bytes(), name) for name in FILES if (folder / name).exists()]
+        contents = [((folder / name).read_bytes(), name) for name in PAGES if (folder / name).exists()]
         run = ingest_all(engine, contents, store.RunInfo(name="flaws")).run_id
         counters = pd.DataFrame(store.select(engine, "v1_counters", run_id=run)).sort_values("launch_id")
         bounds = {row["launch_id"]: row for row in store.select(engine, "v1_potential", run_id=run)}

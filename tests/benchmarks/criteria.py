@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc import pipeline, store
-from tests.benchmarks.causes import EXCLUDED, FILES, FOLDERS, cases
+from tests.benchmarks.causes import EXCLUDED, FOLDERS, PAGES, cases
 from tests.benchmarks.ledger import SETS, table_of
 from tests.command_line import parser_of
 
@@ -51,7 +51,7 @@ def stored(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Upload the profile to a fresh store; return counters, criteria and their conditional form, in launch order."""
     with tempfile.TemporaryDirectory() as place:
         engine = store.open_store(str(Path(place) / "store.sqlite"))
-        for name in FILES:
+        for name in PAGES:
             if (folder / name).exists():
                 with (folder / name).open("rb") as stream:
                     run = pipeline.ingest(engine, stream, name, store.RunInfo(name="criteria")).run_id

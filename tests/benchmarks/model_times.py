@@ -26,7 +26,7 @@ from profsvc.analysis.models import evaluation as models
 from profsvc.analysis.models.agreement import value_of
 from profsvc.analysis.models.answer import TIME_MODELS
 from profsvc.analysis.models.inputs import Inputs, input_names, model_inputs
-from tests.benchmarks.causes import LATER
+from tests.benchmarks.causes import LATER, PAGES
 from tests.benchmarks.models import counters_of
 from tests.benchmarks.potential import CAPTURE, HELD_OUT, SHARED
 from tests.command_line import parser_of
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str]) -> None:
             print(f"{SHARED} is absent: the 34 kernels of the capture are left out", file=sys.stderr)
             continue
         folder = SHARED if name == "captures" else FIXTURES / name
-        pages = [folder / page for page in ("ncu_raw_base.csv.gz", "ncu_source.csv.gz")]
+        pages = [folder / page for page in PAGES if "details" not in page]
         exports = [page for page in pages if page.exists()]
         found[name] = report(name, exports, CAPTURE if name == "captures" else None)
     print(f"\n{'geometric mean error, typical factor':44}" + "".join(f"{name:>18}" for name in TIME_MODELS))

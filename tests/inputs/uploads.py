@@ -1,12 +1,15 @@
 """Uploads of several files of one run, of some pages of a file, and uploads that nothing is computed of."""
 
+import gzip
 import io
 import re
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
@@ -30,6 +33,15 @@ def ingest_all(
         for content, name in others:
             pipeline.ingest(engine, io.BytesIO(content), name, run, *how, **more)
     return pipeline.ingest(engine, io.BytesIO(last[0]), last[1], run, *how, **more)
+
+
+def unpacked(path: Path) -> bytes:
+    """Return the bytes of a file in gzip or zstd."""
+    packed = path.read_bytes()
+    if path.suffix == ".gz":
+        return gzip.decompress(packed)
+    with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
+        return stream.read()
 
 
 def pages_of_kernels(source: bytes, kernels: Container[str]) -> bytes:

@@ -1,7 +1,5 @@
 """Counters by opcode: equal to what Nsight Compute counts by class, in any order of files, and none where unsure."""
 
-import gzip
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,7 @@ from profsvc import store
 from profsvc.analysis.counters.by_opcode import counters_by_opcode, with_source_page
 from profsvc.specs.metrics.instruction_classes import instruction_classes
 from tests.benchmarks.causes import FILES, FOLDERS
-from tests.inputs.uploads import ingest_all, pages_of_kernels, without_analysis
+from tests.inputs.uploads import ingest_all, pages_of_kernels, unpacked, without_analysis
 
 ON, COUNTER = "thread_inst_executed_pred_on", "inst_bit_convert_thread"
 COLUMNS = ["launch_id", "opcode", "access_size", "instructions", "thread_instructions_on"]
@@ -111,12 +109,12 @@ def test_forms_of_opcodes_have_counters_of_their_own() -> None:
 
 def test_lookups_are_loads_from_random_places_that_are_not_written(engine: Engine) -> None:
     names = ("cipher_b", "rings_a", "partition_b", "beams_a", "beams_b")
-    raw_page, source = ((FOLDERS["fifth"] / name).read_bytes() for name in (FILES[0], FILES[2]))
+    raw_page, source = (unpacked(FOLDERS["fifth"] / name) for name in (FILES[0], FILES[2]))
     with without_analysis():
-        ingest_all(engine, [(raw_page, "raw.csv.gz")], store.RunInfo(name="fifth"))
+        ingest_all(engine, [(raw_page, "raw.csv")], store.RunInfo(name="fifth"))
     launches = store.select(engine, "v1_launches", run_id=1)
     kernels = {row["kernel_short"]: row for row in launches if row["kernel_short"] in names}
-    pages = pages_of_kernels(gzip.decompress(source), {row["kernel"] for row in kernels.values()})
+    pages = pages_of_kernels(source, {row["kernel"] for row in kernels.values()})
     ingest_all(engine, [(pages, "source.csv")], store.RunInfo(name="fifth"))
     counted = pd.DataFrame(store.select(engine, "v1_counters", run_id=1)).set_index("launch_id")
     table = counted.loc[[kernels[name]["launch_id"] for name in names]]

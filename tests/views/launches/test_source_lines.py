@@ -1,7 +1,6 @@
 """The source of a launch: the lines that a flaw lies on come first; lines without text, line or samples."""
 
 import csv
-import gzip
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from profsvc.reports.text.launches.source_lines import INLINED
 from profsvc.reports.text.launches.source_lines import source_lines as as_text
 from profsvc.views.launches.source_lines import source_lines
 from tests.conftest import ROOT
-from tests.inputs.uploads import ingest_all, pages_of_kernels
+from tests.inputs.uploads import ingest_all, pages_of_kernels, unpacked
 from tests.store.ingest.test_source_launches import REDUCE, SAXPY, both, launches, sass
 from tests.store.queries.told import raw, upload
 
@@ -32,8 +31,8 @@ FLAWED = [(row["launch"], {int(line) for line in row["lines"].split()}) for row 
 @pytest.fixture(scope="module")
 def flaws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     engine = store.open_store(str(tmp_path_factory.mktemp("flaws") / "store.sqlite"), pooled=True)
-    with (FLAWS / "ncu_source.csv.gz").open("rb") as stream:
-        pipeline.ingest(engine, stream, "ncu_source.csv.gz", store.RunInfo(name="flaws"))
+    with (FLAWS / "ncu_source.csv.zst").open("rb") as stream:
+        pipeline.ingest(engine, stream, "ncu_source.csv.zst", store.RunInfo(name="flaws"))
     yield engine
     engine.dispose()
 
@@ -219,9 +218,7 @@ def test_the_flawed_line_leads_in_most_kernels_of_the_later_sets(engine: Engine,
         for table in ("cases.csv", "lines.csv")
     )
     counted = [row for row in labels if cases[int(row["launch"])]["set"] != "excluded"][::2]
-    raw_page, source = (
-        gzip.decompress((folder / f"ncu_{page}.csv.gz").read_bytes()) for page in ("raw_base", "source")
-    )
+    raw_page, source = (unpacked(folder / name) for name in ("ncu_raw_base.csv.gz", "ncu_source.csv.zst"))
     names = [row["Kernel Name"] for row in csv.DictReader(raw_page.decode().splitlines())][1:]
     kernels = {names[int(row["launch"])] for row in counted}
     kept = [launch for launch, kernel in enumerate(names) if kernel in kernels]

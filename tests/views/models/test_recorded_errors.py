@@ -66,7 +66,9 @@ def test_the_worst_times_of_the_timing_models(folder: str, worst: tuple[float, .
 
 def test_kernels_with_known_flaws_are_predicted_by_measured_rates() -> None:
     """The sources print 5.4 and 13.3 %; one rate that is missing, or the constant of the source, costs accuracy."""
-    counters, _ = counters_of(*(FIXTURES / "flaws_fourth" / f"ncu_{page}.csv.gz" for page in ("raw_base", "source")))
+    counters, _ = counters_of(
+        *(FIXTURES / "flaws_fourth" / name for name in ("ncu_raw_base.csv.gz", "ncu_source.csv.zst"))
+    )
     figures, memory = specs.figures("NVIDIA H200", "9.0"), specs.memory_table("H200")
 
     def errors(**given: float) -> list[float]:
