@@ -57,7 +57,7 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
                 _text(r["bound"] or r["reason"]),
                 bounded(r["potential"], r["flags"]),
                 bounded(r["ceiling"], r["ceiling_flags"]),
-                _text(brief(r["causes"][0]) if r["causes"] else r["first"]),
+                _text(brief(r["causes"]) if r["causes"] else r["first"]),
             ]
             for r in labelled(rows)
         ),

@@ -104,15 +104,23 @@ def unit_at_limit(title: str) -> str:
     return title.removeprefix("At the limit of ")
 
 
-def brief(row: Mapping[str, Any]) -> str:
-    """Return a row of causes in a few words.
+def brief(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the causes of a launch, first of all its answer, in a few words that agree with its sentence.
 
-    >>> brief({"kind": "flaw", "title": "Register spills", "saving_fraction": 0.31})
+    >>> brief([{"kind": "flaw", "title": "Register spills", "saving_fraction": 0.31}])
     'Register spills: up to 31 % less time'
-    >>> brief({"kind": "limit", "title": "At the limit of memory bandwidth", "saving_fraction": 0.0})
+    >>> limit = {"kind": "limit", "title": "At the limit of memory bandwidth", "saving_fraction": 0.0, "high": 0.1}
+    >>> brief([limit])
     'at its limit: memory bandwidth'
+    >>> flaws = [{"kind": "flaw", "cause": name, "title": name.title(), "saving_fraction": 0.15}
+    ...          for name in ("barriers", "tail_wave")]
+    >>> brief([{**limit, "high": 0.4}, *flaws])
+    'several causes: up to 40 % less time'
     """
+    row = rows[0]
     if row["kind"] == "limit":
+        if largest_together(rows):
+            return f"several causes: up to {100 * row['high']:.0f} % less time"
         return f"at its limit: {unit_at_limit(row['title'])}"
     share = f"{100 * row['saving_fraction']:.0f} %"
     return f"{row['title']}: {share if row['kind'] == 'unexplained' else f'up to {share} less time'}"
@@ -163,13 +171,8 @@ def answer(rows: Sequence[Mapping[str, Any]], duration_ns: float | None = None) 
     >>> answer([limit, flaw, {**flaw, "title": "Tail effect", "saving_fraction": 0.125}], 10e3)
     'No single cause: barriers (20 %) and tail effect (12.5 %) are the largest of what costs 6 us of 10 us; first go.'
     """
-    first = rows[0]
-    flaws = [one for one in rows[1:] if one["kind"] == "flaw" and (one["saving_fraction"] or 0.0) >= LEAST_NAMED]
-    flaws = [one for one in flaws if one["cause"] in causes() and causes()[one["cause"]].avoidable not in UNPROVEN]
-    flaws = sorted(flaws, key=lambda one: -one["saving_fraction"])[:MAX_NAMED]
-    if first["kind"] != "limit" or not _open_loss(first) or len(flaws) < MIN_NAMED:
-        return sentence(first, duration_ns)
-    if sum(one["saving_fraction"] for one in flaws) < first["high"] / 2:
+    first, flaws = rows[0], largest_together(rows)
+    if not flaws:
         return sentence(first, duration_ns)
     named = [f"{_lower(one['title'])} ({amount(one['saving_fraction'], 'fraction')})" for one in flaws]
     cost = f"{amount(first['high'], 'fraction')} of the time"
@@ -177,6 +180,17 @@ def answer(rows: Sequence[Mapping[str, Any]], duration_ns: float | None = None) 
         cost = f"{amount(first['high'] * duration_ns, 'ns')} of {amount(duration_ns, 'ns')}"
     listed = f"{', '.join(named[:-1])} and {named[-1]}"
     return f"No single cause: {listed} are the largest of what costs {cost}; first {_lower(first_step(flaws[0]))}"
+
+
+def largest_together(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the largest causes, if none stands out and together they are at least half of what is lost."""
+    first = rows[0]
+    flaws = [one for one in rows[1:] if one["kind"] == "flaw" and (one["saving_fraction"] or 0.0) >= LEAST_NAMED]
+    flaws = [one for one in flaws if one["cause"] in causes() and causes()[one["cause"]].avoidable not in UNPROVEN]
+    flaws = sorted(flaws, key=lambda one: -one["saving_fraction"])[:MAX_NAMED]
+    if first["kind"] != "limit" or not _open_loss(first) or len(flaws) < MIN_NAMED:
+        return []
+    return flaws if sum(one["saving_fraction"] for one in flaws) >= first["high"] / 2 else []
 
 
 def _lower(text: str) -> str:

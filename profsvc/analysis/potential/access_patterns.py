@@ -42,12 +42,19 @@ def unrelated_places(c: Counts) -> Array:
     """Share of the sectors of loads that hold one value that is wanted, and none that other lanes want.
 
     L1 asks L2 for them one at a time. If DRAM brought just the bytes that were requested, each once, then the sectors
-    that L2 sent again hold values that belong together, as the columns of a matrix do.
+    that L2 sent again hold values that belong together, as the columns of a matrix do. Strides of a line or more also
+    take sectors one at a time, but none of them comes back.
     """
     # Places that follow from the indices of threads lie in a layout, which can be another.
-    regular = np.nan_to_num(c["global_load_regular_excess_fraction"])
+    known = c["global_load_regular_excess_fraction"]
+    regular = np.where(np.isnan(known), ~_may_come_back(c), known)
     single, used_once = _of_single_sectors(c)
-    return single * (1 - used_once) * (1 - regular)
+    return np.asarray(single * (1 - used_once) * (1 - regular), dtype=np.float64)
+
+
+def _may_come_back(c: Counts) -> NDArray[np.bool_]:
+    """Whether L2 found sectors again, or did not count it."""
+    return np.asarray(~(c["l2_read_hit_fraction"] <= MIN_RETURNS), dtype=np.bool_)
 
 
 @np.errstate(all="ignore")

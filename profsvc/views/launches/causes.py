@@ -10,6 +10,7 @@ from profsvc.analysis.causes.sentence import (
     evidence_of,
     evidence_pieces,
     first_step,
+    largest_together,
     unit_at_limit,
 )
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING
@@ -55,9 +56,11 @@ def first(found: Sequence[Row], duration_ns: float | None) -> str:
 def hints(found: Sequence[Row]) -> list[Row]:
     """Return causes in the form of `profsvc.analysis.potential.advice.advice`, with their evidence.
 
-    The answer, and by size what saves at least `MIN_SAVING` of the time; a unit at its limit only as the answer.
+    The answer, and by size what saves at least `MIN_SAVING` of the time; a unit at its limit only as the answer, and
+    behind causes that cost much together.
     """
     others = sorted(found[1:], key=lambda one: (one["kind"] == "unexplained", -(one["saving_fraction"] or 0.0)))
+    others = [one for one in others if one["kind"] != "limit" and (one["saving_fraction"] or 0.0) >= MIN_SAVING]
     return [
         {
             "kind": HINT_KINDS[one["kind"]],
@@ -73,8 +76,7 @@ def hints(found: Sequence[Row]) -> list[Row]:
                 for text, counter in evidence_pieces(one["cause"], one["evidence"])
             ],
         }
-        for number, one in enumerate([*found[:1], *others])
-        if number == 0 or (one["kind"] != "limit" and (one["saving_fraction"] or 0.0) >= MIN_SAVING)
+        for one in ([*others, *found[:1]] if found and largest_together(found) else [*found[:1], *others])
     ]
 
 

@@ -72,12 +72,20 @@ def test_overhead_beyond_that_of_tuned_kernels_is_a_cause() -> None:
 def test_what_may_be_needed_is_no_proof() -> None:
     places = {
         "global_load_sectors": 1.6e7, "l2_tex_read_sectors": 1.6e7, "l2_tex_requests": 1.6e7, "dram_read_bytes": 5e8,
-        "dram_throughput_fraction": 0.9, "l2_read_hit_fraction": 0.0,
+        "dram_throughput_fraction": 0.9, "l2_read_hit_fraction": 0.1,
     }  # fmt: skip
     table = rows([QUIET | places], 0.5e5, "dram")
     assert list(table["cause"][:2]) == ["unrelated_accesses", "cache_thrashing"]
     assert table.iloc[1]["saving_fraction"] > 0.1
     assert table.iloc[1]["low"] == 0
+
+
+def test_sectors_that_never_come_back_are_of_a_stride() -> None:
+    places = {
+        "global_load_sectors": 1.6e7, "l2_tex_read_sectors": 1.6e7, "l2_tex_requests": 1.6e7, "dram_read_bytes": 5e8,
+        "dram_throughput_fraction": 0.9, "l2_read_hit_fraction": 0.0001,
+    }  # fmt: skip
+    assert rows([QUIET | places], 0.5e5, "dram").iloc[0]["cause"] == "uncoalesced_loads"
 
 
 def test_lost_time_without_a_cause_is_unexplained() -> None:

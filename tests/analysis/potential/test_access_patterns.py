@@ -31,6 +31,15 @@ def test_a_gather_takes_sectors_one_at_a_time_and_a_stride_does_not() -> None:
     assert unrelated_places(counts(**GATHER | {"dram_read_bytes": 4e6, "l2_tex_requests": 1.1e6})) == 0
 
 
+def test_sectors_that_never_come_back_are_of_a_stride_unless_machine_code_tells_the_places() -> None:
+    assert unrelated_places(counts(**GATHER, l2_read_hit_fraction=0.2)) > 0.8
+    once = counts(**GATHER, l2_read_hit_fraction=0.0001)
+    assert unrelated_places(once) == 0
+    assert (
+        unrelated_places(counts(**GATHER, l2_read_hit_fraction=0.0001, global_load_regular_excess_fraction=0.0)) > 0.8
+    )
+
+
 def test_places_that_the_load_before_tells_are_unrelated_although_dram_brings_each_byte_once() -> None:
     once = GATHER | {"dram_read_bytes": 4e6, "l2_tex_requests": 1.1e6, "global_load_inst_warp": 1e5}
     assert unrelated_places(counts(**once, global_load_chained_inst_warp=0.0)) == 0

@@ -60,7 +60,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
     rows = [
         {SUMMARY[k]: middle(str(v), 28) if k == "kernel" else v for k, v in row.items() if k in SUMMARY}
         | {SUMMARY[name]: bounded(row[name], row[flags]) for name, flags in BOUNDED.items()}
-        | {SUMMARY["first"]: brief(row["causes"][0]) if row["causes"] else row["first"]}
+        | {SUMMARY["first"]: brief(row["causes"]) if row["causes"] else row["first"]}
         for row in labelled(view["launches"])
     ]
     bounds = [row[flags] for row in [*view["launches"], *view["means"]] for flags in BOUNDED.values()]
@@ -143,7 +143,7 @@ def _means(kernels: Sequence[Row], width: int | None) -> list[str]:
     rows = [
         {title: row[name] for name, title in MEANS.items()}
         | {MEANS[name]: bounded(row[name], row[flags]) for name, flags in BOUNDED.items()}
-        | {MEANS["first"]: brief(row["causes"][0]) if row["causes"] else row["first"]}
+        | {MEANS["first"]: brief(row["causes"]) if row["causes"] else row["first"]}
         for row in kernels
     ]
     for row in rows:

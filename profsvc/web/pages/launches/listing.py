@@ -92,7 +92,7 @@ def launch_rows(launches: list[dict[str, Any]], run_id: int) -> list[dict[str, A
             "compute": None if row.get("compute_pct") is None else row["compute_pct"] / 100,
             "memory": None if row.get("memory_pct") is None else row["memory_pct"] / 100,
             "limit": row["bound"] or row["reason"],
-            "answer": brief(row["causes"][0]) if row["causes"] else row["first"],
+            "answer": brief(row["causes"]) if row["causes"] else row["first"],
         }
         for row in labelled(launches)
     ]
