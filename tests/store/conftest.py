@@ -119,8 +119,8 @@ def engine(request: pytest.FixtureRequest, url: str, sqlite_template: Path) -> I
 
 
 @pytest.fixture(scope="module")
-def contents() -> dict[str, tuple[str, Path]]:
-    """What `filled` made in this module: a kind of store, and the file or database and the folder to be copied."""
+def contents() -> dict[tuple[str, str], tuple[str, Path]]:
+    """What `filled` made in this module: a kind of store and the call, and the file or database and folder to copy."""
     return {}
 
 
@@ -128,11 +128,11 @@ def contents() -> dict[str, tuple[str, Path]]:
 def filled(
     url: str,
     engine: Engine,
-    contents: dict[str, tuple[str, Path]],
+    contents: dict[tuple[str, str], tuple[str, Path]],
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Filled:
-    """Fill the store of this test: the first in a module by a call, the others by a copy of what that made.
+    """Fill the store of this test: the first in a module by a call, others with this call by a copy of what it made.
 
     A folder that the call fills beside the store is copied with it.
     """
@@ -140,16 +140,17 @@ def filled(
     server = request.getfixturevalue("postgres_server") if kind == "postgresql" else None
 
     def fill(call: Callable[[], object], beside: Path | None = None) -> Engine:
-        if kind not in contents:
+        made = kind, call.__qualname__
+        if made not in contents:
             Context().run(call)  # the file or database is copied, so no connection to it may be left
             assert server is None or server.left(own) == []
             folder = tmp_path_factory.mktemp("filled")
             found = server.database(own) if server else shutil.copy(own, folder / "store.sqlite")
-            contents[kind] = str(found), folder / "beside"
+            contents[made] = str(found), folder / "beside"
             if beside:
                 shutil.copytree(beside, folder / "beside")
             return engine
-        content, folder = contents[kind]
+        content, folder = contents[made]
         if server:
             server.drop(own)
             server.database(content, name=own)
