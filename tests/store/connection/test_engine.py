@@ -16,6 +16,7 @@ from profsvc.errors import ServiceError, StoreBusyError, UsageError
 from profsvc.store.connection import engine as engines
 from profsvc.store.connection.errors import BUSY_SECONDS, user_error
 from profsvc.store.connection.filesystem import wal_is_safe
+from profsvc.store.connection.postgres import joined_as_written
 from profsvc.store.connection.transactions import (
     SCAN_KIB,
     in_transaction,
@@ -359,3 +360,15 @@ def test_a_service_reads_the_file_that_was_put_in_the_place_of_its_own(tmp_path:
     with pytest.raises(ServiceError, match="no such table"):
         count(engine)
     engine.dispose()
+
+
+def test_tables_are_joined_as_written_until_the_block_ends(engine: Engine) -> None:
+    def limit(connection: Connection) -> str:
+        query = "SHOW join_collapse_limit" if engine.dialect.name == "postgresql" else "SELECT ''"
+        return connection.exec_driver_sql(query).scalar_one()
+
+    with reading(engine) as connection:
+        before = limit(connection)
+        with joined_as_written(connection):
+            assert limit(connection) == ("1" if before else "")
+        assert limit(connection) == before

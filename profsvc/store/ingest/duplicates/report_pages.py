@@ -9,6 +9,7 @@ The tables of one run of rocprofv3 leave out the process, or the axes of grids a
 
 from typing import Any, NamedTuple
 
+from profsvc.store.connection.postgres import joined_as_written
 from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 
@@ -115,9 +116,10 @@ def same_report(connection: Connection, few: LaunchFile, many: LaunchFile) -> bo
     count = min(few.launches, SAMPLED_LAUNCHES)
     shift = (many.upload_id - few.upload_id) * IDS_PER_UPLOAD
     some = [few.bounds["first"] + number * few.launches // count for number in range(count)]
-    if connection.execute(_SOME, {"some": some, "shift": shift}).scalar() != count:
-        return False
-    return connection.execute(_ALL, {**few.bounds, "shift": shift}).scalar() == few.launches
+    with joined_as_written(connection):
+        if connection.execute(_SOME, {"some": some, "shift": shift}).scalar() != count:
+            return False
+        return connection.execute(_ALL, {**few.bounds, "shift": shift}).scalar() == few.launches
 
 
 def numbered_launches(connection: Connection, few: LaunchFile, many: LaunchFile) -> dict[int, int] | None:
