@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shutil
-import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ import pytest
 from profsvc import pipeline, store
 from profsvc.web.api import uploads
 from profsvc.web.http.state import AppState, Limits
+from tests.environment.mounts import mounted
 from tests.store.queries.told import One, raw
 from tests.web.conftest import SMI, error_of, running
 
@@ -238,18 +238,13 @@ def test_a_store_that_can_only_be_read_answers_and_says_that_it_takes_nothing(en
     place = Path(str(engine.url.database)).parent
     with running(AppState(engine, store.blob_store_of(engine, free_bytes=1))) as service:
         assert service.upload(profile, run="a").status_code == 201
-        mounted = [["mount", "--bind", place, place], ["mount", "-o", "remount,ro,bind", place]]
-        if any(subprocess.run(command, capture_output=True, check=False).returncode for command in mounted):
-            pytest.skip("no file system can be mounted here")
-        try:
+        with mounted(place, ["mount", "--bind", str(place)], ["mount", "-o", "remount,ro,bind"]):
             ready = service.get("/readyz")
             assert (ready.status_code, ready.json()["checks"]["disk"]) == (503, "service")
             assert len(service.ok("/v1/runs")["rows"]) == 1
             refused = service.upload(profile, run="b")
             assert (refused.status_code, "Read-only" in refused.text) == (503, True)
             assert str(place) not in refused.text
-        finally:
-            subprocess.run(["umount", "-l", place], check=True)
         assert service.get("/readyz").status_code == 200
 
 
