@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from profsvc.analysis.changes.night_values import night_numbers
 from profsvc.formulas.change.findings import FIXED
 
 Row = dict[str, Any]
@@ -47,19 +48,18 @@ def of_other_conditions(
     return rows
 
 
-def without_other_conditions(found: Sequence[Row], at: "pd.Series[str]") -> list[Row]:
+def without_other_conditions(found: Sequence[Row], points: pd.DataFrame) -> list[Row]:
     """Return new findings without those of a condition of a board of which another one changed in the same nights.
 
-    ``at``: the times of all runs.
+    ``points``: of all series, with the time and the night of each run.
     """
-    nights = np.unique([str(time)[:10] for time in at.unique()])
+    of_time = dict(zip(points["at"], night_numbers(points), strict=True))
     told: list[Row] = []
     for row in sorted(found, key=_rank):
-        night = int(np.searchsorted(nights, row["changed_at"][:10]))
         same = [
             one for one in told
             if row["kind"] in CONDITIONS and one["kind"] in CONDITIONS and _board(one) == _board(row)
-            and abs(int(np.searchsorted(nights, one["changed_at"][:10])) - night) <= NEAR_NIGHTS
+            and abs(of_time[one["changed_at"]] - of_time[row["changed_at"]]) <= NEAR_NIGHTS
         ]  # fmt: skip
         if not same:
             told.append(row)

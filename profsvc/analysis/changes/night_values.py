@@ -5,6 +5,9 @@ more than the runs of a night explain, five runs are not five times the evidence
 every run counts for itself.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -27,12 +30,22 @@ def with_nights(points: pd.DataFrame, zone: str) -> pd.DataFrame:
     Dates in UTC would divide a night in two, and summer time would move it to another day of the week.
     """
     of_time, times = pd.factorize(points["at"])
-    dates = np.array([str(at)[:DATE] for at in times], dtype="datetime64[D]")
-    clocks = np.array([len(str(at)) > DATE for at in times], dtype=np.bool_)  # a bare date is one in any zone
+    return points.assign(night=night_dates(times, zone).astype(np.int32)[of_time])
+
+
+def night_dates(times: Iterable[Any], zone: str) -> npt.NDArray[np.datetime64]:
+    """Return the dates of times in a time zone; a bare date is one in any zone.
+
+    >>> night_dates(["2026-01-31T23:30:00Z", "2026-01-31"], "Europe/Berlin").astype(str).tolist()
+    ['2026-02-01', '2026-01-31']
+    """
+    texts = np.array([str(at) for at in times], dtype=object)
+    dates = np.array([at[:DATE] for at in texts], dtype="datetime64[D]")
+    clocks = np.array([len(at) > DATE for at in texts], dtype=np.bool_)
     if zone != "UTC" and clocks.any():
-        local = pd.to_datetime(times[clocks], utc=True, format="ISO8601").tz_convert(time_zone(zone))
+        local = pd.to_datetime(texts[clocks], utc=True, format="ISO8601").tz_convert(time_zone(zone))
         dates[clocks] = local.tz_localize(None).to_numpy().astype("datetime64[D]")
-    return points.assign(night=dates.astype(np.int32)[of_time])
+    return dates
 
 
 def night_numbers(points: pd.DataFrame) -> npt.NDArray[np.intp]:

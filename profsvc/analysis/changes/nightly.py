@@ -103,7 +103,7 @@ def find_changes(
     )
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
-    found = without_other_conditions(_new_findings(points, heads, value, before, verdict), points["at"])
+    found = without_other_conditions(_new_findings(points, heads, value, before, verdict), points)
     moves, seen = state_changes(points, raw, known)
     return NightlyFindings(
         *without_returns(found, moves, known),

@@ -7,6 +7,7 @@ import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import differences
+from profsvc.analysis.changes.night_values import with_nights
 from profsvc.analysis.changes.renames import HISTORY
 from profsvc.analysis.changes.series import with_texts
 from profsvc.pipeline.nightly.renames import MIN_NIGHTS, Renames
@@ -20,19 +21,22 @@ NAMES = ("project", "device", "branch", "subject", "run_id")
 APPEARED, VANISHED, RENAMED, LAUNCHED = "appeared", "vanished", "renamed", "launched"
 
 
-def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int], renamed: Renames) -> list[Row]:
+def kernel_changes(
+    engine: "Engine", points: pd.DataFrame, tonight: Iterable[int], renamed: Renames, zone: str = "UTC"
+) -> list[Row]:
     """Return kernels that are new, vanished, renamed or launched differently in the runs of a night: change, project,
     device, branch, kernel, subject, run_id and, as far as they are known, time_ns and differences. One that is renamed
     has the name, the median time and the run-to-run noise (standard deviation / median) that it had before; one that
     is new has ``because``, where it may be an old one and nothing decides which.
 
     ``points`` are those of all series. Kernels are compared with those of the same project, device, branch and tool.
+    ``zone``: in which a night is a date.
     """
     if points.empty:
         return []
     rows = [{"change": RENAMED, **row} for row in renamed.rows]
     timed = (points["kind"] == "duration") & (points["quantity"] == "duration") & points["kernel"].notna()
-    own = points.loc[timed, [*NAMES, "kernel", "sensor", "at", "value"]]
+    own = with_nights(points.loc[timed, [*NAMES, "kernel", "sensor", "at", "value"]], zone)
     fresh, pairs = set(tonight), list[tuple[Row, Row, str]]()
     for _, group in own.groupby(["project", "device", "branch", "sensor"], dropna=False, sort=True):
         new = with_texts(group[group["run_id"].isin(list(fresh))])
@@ -41,7 +45,7 @@ def kernel_changes(engine: "Engine", points: pd.DataFrame, tonight: Iterable[int
             continue
         # A run that was uploaded late stands in the middle: what came or went since is known.
         old, later = (others[(others["at"] < new["at"].min()) == before] for before in (True, False))
-        nights = sorted({at[:10] for at in old["at"].unique()})[-MIN_NIGHTS:]
+        nights = sorted(old["night"].unique().tolist())[-MIN_NIGHTS:]
         if len(nights) < MIN_NIGHTS:
             continue
         rows += list(_come_and_gone(old, new, set(later["kernel"]), nights, renamed.refused))
@@ -65,13 +69,13 @@ def _come_and_gone(
     old: pd.DataFrame,
     new: pd.DataFrame,
     later: set[str],
-    nights: Sequence[str],
+    nights: Sequence[int],
     refused: Mapping[tuple[Any, ...], str],
 ) -> Iterator[Row]:
     known, seen = {*old["kernel"], *later}, {*new["kernel"], *later}
     fresh = new[~new["kernel"].isin(list(known))].drop_duplicates("kernel")
-    lasting = old[old["at"] >= nights[0]]
-    counts = lasting.groupby("kernel")["at"].agg(lambda at: at.str[:10].nunique())
+    lasting = old[old["night"] >= nights[0]]
+    counts = lasting.groupby("kernel", observed=True)["night"].nunique()
     gone = [str(kernel) for kernel in counts.index[counts == len(nights)] if kernel not in seen]
     for _, point in fresh.iterrows():
         why = refused.get(tuple(point[name] for name in (*HISTORY, "kernel")))

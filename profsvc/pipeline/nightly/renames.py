@@ -8,6 +8,7 @@ import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import differences
+from profsvc.analysis.changes.night_values import night_dates
 from profsvc.analysis.changes.rename_search import Candidate, evidence_text, find_pairs
 from profsvc.analysis.changes.renames import (
     HISTORY,
@@ -46,6 +47,7 @@ class Renames(NamedTuple):
 class _Night(NamedTuple):
     engine: "Engine"
     at: Any  # time of each run, by place
+    days: Sequence[str]  # its date in the time zone of the report
     tonight: frozenset[int]
     names: KernelNames  # that are known from before
     known: KnownRenames
@@ -54,15 +56,16 @@ class _Night(NamedTuple):
 
 def find_renames(
     engine: "Engine", points: pd.DataFrame, runs: pd.DataFrame, tonight: Collection[int], names: KernelNames,
-    known: KnownRenames,
+    known: KnownRenames, zone: str = "UTC",
 ) -> Renames:  # fmt: skip
     """Return the kernels that have another name since one of the runs of a night.
 
     ``points`` are those of `profsvc.analysis.changes.series.run_points`, those of before the night under the newest of
-    ``names``; ``runs`` those of all histories, the oldest first. ``known`` has what people decided.
+    ``names``; ``runs`` those of all histories, the oldest first. ``known`` has what people decided,
+    ``zone`` is the one in which a night is a date.
     """
-    told = Renames([], [], {})
-    night = _Night(engine, runs["at"].to_numpy(object), frozenset(tonight), names, known, told)
+    told, at = Renames([], [], {}), runs["at"].to_numpy(object)
+    night = _Night(engine, at, night_dates(at, zone).astype(str).tolist(), frozenset(tonight), names, known, told)
     own = _points_with_new_kernels(points, runs, tonight)
     for _, group in own.groupby([*HISTORY, "quantity", "sensor"], dropna=False, sort=True):
         _look_at_group(night, group)
@@ -96,7 +99,7 @@ def _look_at_group(night: _Night, group: pd.DataFrame) -> None:
     days: dict[str, set[str]] = {}
     known: set[str] = set()
     for place, rows in [(int(rows["place"].iloc[0]), rows) for _, rows in group.groupby("place", sort=True)]:
-        names, day = set(rows["kernel"]), str(night.at[place])[:10]
+        names, day = set(rows["kernel"]), str(night.days[place])
         before = [own for other, own in days.items() if other < day][-MIN_NIGHTS:]
         appeared = sorted(names - known)
         if appeared and int(rows["run_id"].iloc[0]) in night.tonight and len(before) == MIN_NIGHTS:

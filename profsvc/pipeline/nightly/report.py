@@ -116,7 +116,7 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     earlier = ~points["run_id"].isin(tonight["run_id"])
     so_far = kernel_names(renames, points[earlier], runs)
     shown = under_newest_names(points, so_far, earlier)
-    renamed = find_renames(engine, shown, runs, tonight["run_id"].tolist(), so_far, renames)
+    renamed = find_renames(engine, shown, runs, tonight["run_id"].tolist(), so_far, renames, span.zone)
     names = kernel_names(renames._replace(found=[*renames.found, *renamed.renames]), points, runs)
     # Names that a person linked or separated since may have moved a finding to another series.
     known = [row | {"series": series_of_finding(row, names)} if renames.concerns(row) else row for row in known]
@@ -125,7 +125,7 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     series = to_series(points, runs, _references(known), names)
     del points
     fresh = series_of_tonight(series, tonight["run_id"].tolist()) if len(series) else series
-    kernels = kernel_changes(engine, series, tonight["run_id"].tolist(), renamed)
+    kernels = kernel_changes(engine, series, tonight["run_id"].tolist(), renamed, span.zone)
     known = [names.under_newest(row) for row in known]
     refused = store.refusals_between(engine, scope, last, until)
     predictions = store.predictions_of_runs(engine, tonight["run_id"].tolist())

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from profsvc.analysis.changes.events import CLOCK, KERNEL, SHIFT, TOGETHER
 from profsvc.analysis.changes.open_findings import OPEN_STATES
-from profsvc.reports.nightly.content import amount, named, percent
+from profsvc.reports.nightly.content import amount, named, night_of, percent
 from profsvc.reports.nightly.open_findings import began, open_groups
 from profsvc.reports.rows import visible
 
@@ -65,7 +65,7 @@ def checks(document: Row) -> Iterator[Check]:
         numbers = ", ".join(f"#{number}" for number in group["findings"][:MAX_NUMBERS])
         rest = len(group["findings"]) - MAX_NUMBERS
         numbers += f" and {rest} more" if rest > 0 else ""
-        since = f"open since {str(group['since'])[:10]}: {numbers}"
+        since = f"open since {night_of(document, group['since'])}: {numbers}"
         level = WARNING if group["regressions"] else NOTICE
         yield Check(level, OPEN, f"still open since {began(group)}", group["text"], [since], rows, UNCHANGED)
     for row in document["reruns"]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from profsvc.analysis.changes.night_values import night_dates
 from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.reports.rows import cell, visible
 
@@ -115,6 +116,15 @@ def head(document: Row) -> list[str]:
         visible(str(document["one_line"])),
         f"{document['night']}, {scope}; {period}",
     ]
+
+
+def night_of(document: Row, at: Any) -> str:
+    """Return the night of a time: its date in the time zone of the report.
+
+    >>> night_of({"zone": "Europe/Berlin"}, "2026-01-31T23:30:00Z")
+    '2026-02-01'
+    """
+    return str(night_dates([at], str(document.get("zone") or "UTC"))[0])
 
 
 def _end_text(document: Row) -> str:

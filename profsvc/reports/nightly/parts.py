@@ -14,6 +14,7 @@ from profsvc.reports.nightly.content import (
     amount,
     judged,
     named,
+    night_of,
     percent,
     short,
 )
@@ -22,6 +23,7 @@ from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell, visible
 
 Row = Mapping[str, Any]
+LIST, JSON = "profsvc findings list", "-o json"  # what lists all rows of a part
 MAX_OPEN_GROUPS = 5
 """Changes with open findings that are shown, beside the oldest one."""
 ACCURATE_FACTOR = 1.1
@@ -58,8 +60,9 @@ def _found(document: Row) -> Part:
         )
         for number, row in enumerate(rows[:MAX_DETAILS])
     ]
-    together = [f"one event: {event['text']}" for event in document.get("events", ())[:MAX_ROWS]]
-    return Part("Changes", heads, cells, together + _more(rows, MAX_ROWS, "findings"), details)
+    events = document.get("events", ())
+    together = [f"one event: {event['text']}" for event in events[:MAX_ROWS]] + _more(events, MAX_ROWS, "event", JSON)
+    return Part("Changes", heads, cells, together + _more(rows, MAX_ROWS, "finding", LIST), details)
 
 
 def _measured(row: Row) -> str:
@@ -69,8 +72,9 @@ def _measured(row: Row) -> str:
     return f"{both} ({percent(row, 'raw_before', 'raw_after')})"
 
 
-def _more(rows: Sequence[Any], shown: int, what: str) -> list[str]:
-    return [f"and {len(rows) - shown} more {what}: profsvc findings list"] if len(rows) > shown else []
+def _more(rows: Sequence[Any], shown: int, what: str, where: str) -> list[str]:
+    """Return how many rows are not shown, and where they are."""
+    return [f"and {counted(len(rows) - shown, f'more {what}')}: {where}"] if len(rows) > shown else []
 
 
 def _kernels(document: Row) -> Part:
@@ -79,7 +83,7 @@ def _kernels(document: Row) -> Part:
         (short(row.get("label") or row["subject"]), str(row["text"]), short(row["device"], 40))
         for row in rows[:MAX_ROWS]
     ]
-    words = [f"and {len(rows) - MAX_ROWS} more kernels"] if len(rows) > MAX_ROWS else []
+    words = _more(rows, MAX_ROWS, "kernel", JSON)
     if any(row["change"] == "launched" for row in rows):
         words.append("launched differently: no change of the time is significant")
     return Part("Kernels new, vanished, renamed or launched differently", ("kernel", "change", "device"), cells, words)
@@ -88,9 +92,10 @@ def _kernels(document: Row) -> Part:
 def _moved(document: Row) -> Part:
     rows = [
         (str(row["finding_id"]), named(row), percent(row), f"{row['was']} -> {row['state']}", str(row["because"]))
-        for row in document["moved"]
+        for row in document["moved"][:MAX_ROWS]
     ]
-    return Part("Status of earlier findings", ("#", "subject", "change", "state", "reason"), rows)
+    words = _more(document["moved"], MAX_ROWS, "finding", LIST)
+    return Part("Status of earlier findings", ("#", "subject", "change", "state", "reason"), rows, words)
 
 
 def _reruns(document: Row) -> Part:
@@ -104,7 +109,7 @@ def _reruns(document: Row) -> Part:
     words = ["not significant yet: two or three more runs distinguish a change from an outlier"] if rows else []
     words += list(dict.fromkeys(visible(str(row["command"])) for row in document["reruns"][:MAX_DETAILS]))
     heads = ("subject", "expected", "latest", "change", "p", "run", "changed with it")
-    return Part("Re-runs requested", heads, rows, words + _more(document["reruns"], MAX_ROWS, "series"))
+    return Part("Re-runs requested", heads, rows, words + _more(document["reruns"], MAX_ROWS, "change", JSON))
 
 
 def _open(document: Row) -> Part:
@@ -116,7 +121,7 @@ def _open(document: Row) -> Part:
     cells = [
         (
             str(group["costliest"]), began(group), directions(group), group["costliest_text"], cost(group),
-            str(group["since"])[:10] + " (oldest)" * (group is oldest and len(groups) > 1), group["cause"],
+            night_of(document, group["since"]) + " (oldest)" * (group is oldest and len(groups) > 1), group["cause"],
         )
         for group in shown
     ]  # fmt: skip
@@ -138,12 +143,14 @@ def _explained(document: Row) -> Part:
         for row in document["explained"][:MAX_ROWS]
     ]
     words = ["the uncorrected values changed, but not those at one temperature: no alarm"] if rows else []
+    words += _more(document["explained"], MAX_ROWS, "change", JSON)
     return Part("Explained by temperature", ("subject", "uncorrected", "corrected"), rows, words)
 
 
 TOLD = {
     "drift": "drifts",
     "levels": "goes to this level and comes back",
+    "shared": "all series have such nights in common",
     "too dependent": "successive runs resemble each other too much",
 }
 
@@ -153,11 +160,11 @@ def _told(document: Row) -> Part:
     cells = [
         (
             named(row), amount(row["before"], row["unit"]), amount(row["after"], row["unit"]), percent(row),
-            TOLD.get(str(row["shape"]), str(row["shape"])), str(row["since"])[:10],
+            TOLD.get(str(row["shape"]), str(row["shape"])), night_of(document, row["since"]),
         )
         for row in rows[:MAX_DETAILS]
     ]  # fmt: skip
-    words = [f"and {len(rows) - MAX_DETAILS} more: -o json"] if len(rows) > MAX_DETAILS else []
+    words = _more(rows, MAX_DETAILS, "change", JSON)
     left_out = document["series"].get("left_out") or {}
     if left_out.get("nights"):
         words.append(
@@ -226,6 +233,7 @@ def _uncorrected(document: Row) -> Part:
         f"{short(row['reason'], 200)}"
         for row in document["uncorrected"][:MAX_DETAILS]
     ]
+    words += _more(document["uncorrected"], MAX_DETAILS, "reason", JSON)
     return Part("Power not corrected", words=words)
 
 
@@ -241,12 +249,11 @@ def _older_analysis(document: Row) -> Part:
 def _repeated(document: Row) -> Part:
     repeated = document.get("repeated", [])  # reports of before lack it
     rows = [tuple(short(one[name]) for name in ("run", "project", "repeats", "build")) for one in repeated[:MAX_ROWS]]
-    more = len(repeated) - len(rows)
     words = [
         "each of these runs only has the bytes of files of another run: nothing was measured, but it counts as a "
         "measurement; check that the job writes new files, and delete the run with: profsvc delete RUN --all"
     ]
-    words += [f"and {more} more"] if more > 0 else []
+    words += _more(repeated, MAX_ROWS, "run", JSON)
     return Part("Repeated files", ("run", "project", "has the files of", "binary"), rows, words if rows else [])
 
 
@@ -270,6 +277,6 @@ def _runs(document: Row) -> Part:
         for one in shown
     ]
     more = len(document["runs"]) - len(rows)
-    words = [f"and {more} older runs"] if more > 0 else []
+    words = [f"and {counted(more, 'older run')}"] if more > 0 else []
     names = ("run", "project", "device", *(("branch",) if branched else ()), "at (UTC)", "binary")
     return Part("Runs", names, rows, words)

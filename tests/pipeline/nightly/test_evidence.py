@@ -43,9 +43,11 @@ def put(
     commit: str | None = None,
     clock: float | None = None,
     host: str | None = None,
+    hour: int = 2,
+    zone: str = "UTC",
     **how: object,
 ) -> dict:
-    at = f"2026-03-{night + 1:02}T02:00:00Z"
+    at = f"2026-03-{night + 1:02}T{hour:02}:00:00Z"
     run = store.RunInfo(
         name=f"night {night}", project="lab", started_at=at, at=at, tags=tags or {}, commit_id=commit, host=host
     )
@@ -57,7 +59,7 @@ def put(
     with nullcontext() if clock else without_analysis():
         ingest_all(engine, files, run)
     # The first report covers all nights before it.
-    return report_of_night(engine, "lab", at[:10]) if night >= QUIET - 1 else {"findings": []}
+    return report_of_night(engine, "lab", at[:10], zone) if night >= QUIET - 1 else {"findings": []}
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,15 @@ def test_new_and_vanished_kernels_and_a_launch_that_changed_are_told_without_a_f
     gone = put(engine, QUIET + 5, {"grid": 128}, tags={"compiler": "nvcc 12.8"})
     assert [(row["change"], row["subject"]) for row in gone["kernels"]] == [("vanished", "gemm")]
     assert gone["one_line"].endswith("; 1 vanished kernel")
+
+
+@pytest.mark.parametrize(("zone", "told"), [("UTC", ["vanished"]), ("Asia/Kolkata", [])])
+def test_the_nights_that_a_kernel_ran_on_are_those_of_the_zone(engine, zone, told):
+    """Its three runs are on three dates in UTC, and on two in Kolkata: too few to miss it."""
+    for night, hour in ((QUIET, 20), (QUIET + 1, 2), (QUIET + 2, 2)):
+        put(engine, night, {}, {"kernel": OTHER}, hour=hour, zone=zone)
+    gone = put(engine, QUIET + 3, {}, zone=zone)
+    assert [row["change"] for row in gone["kernels"]] == told
 
 
 def test_a_run_that_is_uploaded_late_makes_nothing_new_once_more(engine):

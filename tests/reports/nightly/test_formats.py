@@ -215,6 +215,20 @@ def test_long_lists_are_cut_loudly():
     ] + ["and 35 more"]
 
 
+@pytest.mark.parametrize("rest", [1, 2, 226])
+def test_every_part_counts_what_it_does_not_show(rest):
+    rows = [finding(n, f"k{n}") for n in range(30 + rest)]
+    moved = [row | {"was": "new", "state": "fixed", "because": "back"} for row in rows]
+    told = [row | {"shape": "levels", "since": row["changed_at"]} for row in rows]
+    made = document(findings=rows, open=[], moved=moved, told=told, explained=rows)
+    s = "" if rest == 1 else "s"
+    for form in ("text", "md", "html"):
+        written = nightly_formats.in_form(made, form)
+        assert written.count(f"and {rest} more finding{s}: profsvc findings list") == 2
+        assert f"and {rest} more change{s}: -o json" in written
+        assert f"and {20 + rest} more changes: -o json" in written
+
+
 def test_open_findings_are_told_by_the_change_that_they_began_with():
     def row(number: int, commit: str | None, ns: float, day: int, **more: Any) -> dict[str, Any]:
         times = {"kind": "duration", "quantity": "duration", "unit": "ns", "before": 1e5, "after": 1e5 + ns,
