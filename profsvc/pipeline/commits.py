@@ -41,6 +41,25 @@ def named_commit(repository: Path, commit: str) -> Commit:
     return _log(repository, resolve(repository, commit), 1)[0]
 
 
+class Merge(NamedTuple):
+    """What a merge brought: the newest commit that both sides have, the tip of the merged side, and its commits."""
+
+    base: str
+    tip: str
+    commits: int
+
+
+def merge_of(repository: Path, commit: str) -> Merge | None:
+    """Return what a commit merged into its first parent; None for one that is no merge of two."""
+    sha = resolve(repository, commit)
+    parents = _git(repository, "rev-list", "--parents", "--max-count=1", sha).stdout.decode("ascii").split()[1:]
+    if len(parents) != 2:
+        return None
+    base = _git(repository, "merge-base", *parents).stdout.decode("ascii").strip()
+    count = _git(repository, "rev-list", "--count", "--first-parent", f"{base}..{parents[1]}").stdout.strip()
+    return Merge(base, parents[1], int(count)) if base and int(count or 0) > 1 else None
+
+
 def _log(repository: Path, commits: str, most: int) -> list[Commit]:
     form = f"--format={SEPARATOR.join(FIELDS)}"
     shape = ("--first-parent", "--no-show-signature", "--encoding=UTF-8", f"--max-count={most}", "-z", form)

@@ -1,6 +1,7 @@
 """``bisect``: find the commit of a finding by measuring commits between its runs."""
 
 import os
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -90,6 +91,12 @@ def bisect(
     shown = [one for one in _all(state) if one["probability"] >= MIN_SHOWN_PROBABILITY or one["runs"]]
     print_rows(COLUMNS, [one | {"commit": one["commit"][:SHORT]} for one in shown], output)
     print_message(_verdict(state, row))
+    best = state["best"]["commit"]
+    if state["found"] and best != state["outside"]["commit"] and (merged := commits.merge_of(repo, best)):
+        print_message(
+            f"{best[:SHORT]} merged {merged.commits} commits; search them with: profsvc bisect {finding} --repo "
+            f"{shlex.quote(str(repo))} --good {merged.base[:SHORT]} --bad {merged.tip[:SHORT]}"
+        )
 
 
 def _all(state: Mapping[str, Any]) -> list[Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from profsvc import pipeline, store
 from profsvc.errors import UsageError
-from profsvc.pipeline.commits import commits_between
+from profsvc.pipeline.commits import commits_between, merge_of
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.pipeline.nightly.blame import blame
 from profsvc.views.nightly import findings as of_findings
@@ -131,6 +131,26 @@ def test_names_and_subjects_are_as_git_has_them(tmp_path):
     found = commits_between(tmp_path, "HEAD~4", "HEAD")
     assert [one.author for one in found] == authors[1:]
     assert [one.subject for one in found] == [f"a\x1f{author}\x1b[1m" for author in authors[1:]]
+
+
+def test_a_merge_says_what_it_brought(tmp_path):
+    git(tmp_path, "init", "-q", "-b", "main")
+    for words in ("root", "first"):
+        git(tmp_path, "commit", "-q", "--allow-empty", "-m", words)
+    base = git(tmp_path, "rev-parse", "HEAD")
+    git(tmp_path, "checkout", "-q", "-b", "side")
+    for words in ("one", "two", "three"):
+        git(tmp_path, "commit", "-q", "--allow-empty", "-m", words)
+    tip = git(tmp_path, "rev-parse", "HEAD")
+    git(tmp_path, "checkout", "-q", "main")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "beside")
+    git(tmp_path, "merge", "-q", "--no-ff", "-m", "merge", "side")
+    assert [one.subject for one in commits_between(tmp_path, base, "HEAD")] == ["beside", "merge"]
+    assert merge_of(tmp_path, "HEAD") == (base, tip, 3)
+    assert [one.subject for one in commits_between(tmp_path, base, tip)] == ["one", "two", "three"]
+    assert (merge_of(tmp_path, tip), merge_of(tmp_path, "HEAD~1")) == (None, None)
+    root = git(tmp_path, "rev-list", "--max-parents=0", "HEAD")
+    assert merge_of(tmp_path, root) is None
 
 
 def test_a_search_that_was_killed_goes_on_and_finds_the_commit(found, store_file, repository, tmp_path, cli):
