@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.formulas.change.nightly_test import MAD_EFFICIENCY, MEDIAN_VARIANCE
-from profsvc.formulas.change.surest_step import MIN_HISTORY, MIN_SEGMENT
+from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO, MIN_HISTORY, MIN_SEGMENT
 from profsvc.formulas.numerics.arrays import Array
 from profsvc.formulas.numerics.distributions import student_tail
 
@@ -25,13 +24,14 @@ class EarlyStep(NamedTuple):
 def early_step(x: Array, sd: float, points: int) -> EarlyStep | None:
     r"""Return the surest step of a level that has two to four values before it, by the noise of the level before.
 
-    .. math:: p = 2 K T_\nu\!\left(\frac{|\mathrm{med}_{i \ge k} x_i - \mathrm{med}_{i < k} x_i|}
-              {s \sqrt{\frac{\pi}{2} \left(\frac{1}{k} + \frac{1}{n - k}\right)}}\right), \quad \nu = 0.37 (N - 1)
+    .. math:: p = \max\left(q(x),\ \max_i \frac{q(x_{-i})}{5}\right), \qquad q = 2 K T_{N-1}\!\left(
+              \frac{|\bar x_{i \ge k} - \bar x_{i < k}|}{s \sqrt{\frac{1}{k} + \frac{1}{n - k}}}\right)
 
     `newest_step` needs five values before a step. Where a second step follows a first one sooner, it would be hidden
     for ever. K is the number of places that are tried (Bonferroni). The step is at the place that leaves the least
-    square about two means: medians of three values would hide that the first of them is still at the old level. Where
-    that place has fewer than three values since, or five before it, no step is found yet.
+    square about two means. As for `newest_step`, no single value may make it: without the one of each side that it
+    needs most it must still be improbable, although up to five times less so. Where that place has fewer than three
+    values since, or five before it, no step is found yet.
 
     Source: own model.
 
@@ -64,11 +64,17 @@ def early_step(x: Array, sd: float, points: int) -> EarlyStep | None:
     best = min(tried, key=lambda k: _square(x[:k]) + _square(x[k:]))
     if best not in places:
         return None
-    free = np.array(max(MAD_EFFICIENCY * (points - 1.0), 1.0))
-    before, after = float(np.median(x[:best])), float(np.median(x[best:]))
-    spread = sd * np.sqrt(MEDIAN_VARIANCE * (1 / best + 1 / (n - best)))
-    p = min(1.0, len(places) * 2.0 * float(student_tail(np.array(abs(after - before) / spread), free)))
-    return EarlyStep(p, best, before, after)
+    low, high = x[:best], x[best:]
+    if low.mean() > high.mean():
+        low, high = -low, -high
+    without = (np.sort(low)[1:], high), (low, np.sort(high)[:-1])
+    p = max(_tail(low, high, sd, points), *(_tail(*sides, sd, points) / MAX_LEAVE_ONE_OUT_RATIO for sides in without))
+    return EarlyStep(min(1.0, 2.0 * len(places) * p), best, float(np.median(x[:best])), float(np.median(x[best:])))
+
+
+def _tail(low: Array, high: Array, sd: float, points: int) -> float:
+    t = (high.mean() - low.mean()) / (sd * np.sqrt(1 / low.size + 1 / high.size))
+    return float(student_tail(np.array(max(t, 0.0)), np.array(max(points - 1.0, 1.0))))
 
 
 def _square(x: Array) -> float:
