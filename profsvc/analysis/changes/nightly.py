@@ -23,6 +23,7 @@ from profsvc.analysis.changes.open_findings import series_ranges, state_changes,
 from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY, with_texts
 from profsvc.formulas.change import nightly_test
+from profsvc.formulas.change.constant_begins import constant_begins
 from profsvc.formulas.change.findings import FIXED
 from profsvc.formulas.change.siblings import NoisePrior
 from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
@@ -83,7 +84,7 @@ def find_changes(
     value = np.where(_in_baseline(points, raw, told_before), raw, np.nan)
     lasting = after_drifts(value, group, family)
     value[~lasting] = np.nan
-    value = as_loud_as_newest(value, points, family)
+    value = _without_constant_begins(as_loud_as_newest(value, points, family), group)
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
     prior = noise_prior(value, group, family, night_numbers(points))
@@ -116,6 +117,15 @@ def find_changes(
         [_identity(heads, one) | row for one, row in told.items()],
         left_out_counts(points, calm.left_out) | {"weekly": int(points["group"][weekly != 0].nunique())},
     )
+
+
+def _without_constant_begins(value: Floats, group: Ints) -> Floats:
+    """Return the values without those of before a series began to scatter, which say nothing of its noise."""
+    x, error, groups = read_series(value, group, None)
+    series = gather(x, error, groups, ~np.isnan(x))
+    out = value.copy()
+    out[series.place[constant_begins(series)]] = np.nan
+    return out
 
 
 def _fresh(points: pd.DataFrame, value: Floats, tonight: Collection[int] | None) -> Ints:

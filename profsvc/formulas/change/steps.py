@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from profsvc.formulas.change.constant_begins import scatter_probability
 from profsvc.formulas.change.level_visits import visit_probability
 from profsvc.formulas.change.newest_values import newest_splits
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS, NoisePrior, sibling_noise
@@ -95,6 +96,9 @@ def newest_step(
     Nor does one depend on fewer values than make a level: those that are nearer to the level before, and 2.5 sd from
     the other ones since, are at the level before still or again. Without as many as ``shortest`` beside them p is 1.
 
+    After a constant level, which says nothing of the noise, p is at least that of the values since by their own
+    scatter, unless siblings know it.
+
     Values that tower above both adjacent ones are spikes and left out; so is the newest one while it does, until the
     next value shows whether it lasts. Where a standard error is known (of the value, or the noise floor of runs of
     the same binary), a difference that it explains is not a step either.
@@ -153,6 +157,8 @@ def newest_step(
     best = best._replace(p=_with_visit_probability(scaled, best))
     known = ~np.isnan(best.p)
     split = np.where(known, best.split, series.start)
+    alone = known if prior is None else known & ~prior.by_value  # siblings say no more than the series
+    best = best._replace(p=np.where(alone, np.fmax(best.p, scatter_probability(series, split)), best.p))
     sides = 2 * codes_of(series) + (np.arange(series.x.size) >= split[codes_of(series)])
     levels = medians(series.x, sides, 2 * n.size).reshape(-1, 2)
     wild = known & (levels[:, 0] == levels[:, 1])  # one wild value in a constant series

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
-from tests.benchmarks.detection import points_of
+from tests.benchmarks.detection import points_of, walk
 
 NIGHTS, LATE = 30, 5
 
@@ -46,6 +46,19 @@ def test_a_constant_series_that_steps_once_needs_three_nights(series: int, late:
     verdict = look(x)
     assert found(verdict) == ([(0, NIGHTS - late, 1)] if late >= 3 else [])
     assert len(verdict.reruns) == (late < 3)
+
+
+@pytest.mark.parametrize(("scattering", "most"), [(4, 0), (40, 12)])
+def test_constant_series_that_begin_to_scatter_do_not_change_each_night(
+    scattering: int, most: int, rng: np.random.Generator
+) -> None:
+    """Held against the constant level, 40 of them have 31 findings in fifteen nights."""
+    x = np.zeros((40, 55))
+    x[:scattering, 40:] = rng.standard_normal((scattering, 15))
+    assert walk(x[:, :, np.newaxis], 40).false <= most
+    x[:4, -4:] += 9.0
+    if scattering == 4:
+        assert found(look(1e6 * (1 + 0.02 * x))) == [(one, 51, 1) for one in range(4)]
 
 
 @pytest.mark.parametrize(("noise", "digit", "step"), [(0.01, 1e4, 6e4), (0.01, 1e5, 2e5), (0.03, 1e5, 2e5)])

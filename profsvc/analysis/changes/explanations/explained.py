@@ -1,6 +1,7 @@
 """The verdict of a night without the steps that have another explanation: the report says which.
 
-The explanations are a drift, a level that the series or its siblings visit, and too close dependence.
+The explanations are a drift, a level that the series or its siblings visit, too close dependence, and nights that all
+siblings share.
 """
 
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ import pandas as pd
 from profsvc.analysis.changes.explanations.drifts import drift_row, drifts, without_spikes_of
 from profsvc.analysis.changes.explanations.excursions import excursion_rates, visit_probabilities
 from profsvc.analysis.changes.explanations.families import families
+from profsvc.analysis.changes.explanations.shared_nights import shared_noise_probabilities
 from profsvc.analysis.changes.explanations.wandering_levels import wandering_probabilities
 from profsvc.analysis.changes.night_values import night_numbers
 from profsvc.formulas.change.nightly_test import (
@@ -30,7 +32,7 @@ from profsvc.formulas.numerics.series import in_units_of_sd
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-LEVELS, DEPENDENT = "levels", "too dependent"
+LEVELS, DEPENDENT, SHARED = "levels", "too dependent", "shared"
 MAX_EXCURSION_RATE = 0.002  # of excursions as long as a step in a night of a series: no more than two false in 1000
 NEAR_NIGHTS = 2  # by which noise moves the begin of a step
 MIN_DEPENDENCE = 0.75  # autocorrelation from which only a step far beyond the noise is one
@@ -95,10 +97,10 @@ def explained(
     verdict = verdict._replace(at=at, before=levels[0], after=levels[1], points_after=nights)
     rates = excursion_rates(points, whole, asked, verdict, least, fresh)
     visits, wanders = np.zeros(asked.size), np.zeros(asked.size)
-    steady = ~drifted
+    steady, night = ~drifted, night_numbers(points)
+    shared = shared_noise_probabilities(value, group, siblings, asked, night)
     if steady.any():
         visits[steady] = visit_probabilities(whole, group, asked[steady], at)
-        night = night_numbers(points)
         wanders[steady] = wandering_probabilities(value, group, siblings, asked[steady], at, p, night)
     for number, one in enumerate(asked.tolist()):
         if one in told:
@@ -111,8 +113,10 @@ def explained(
             and (abs(levels[1][one] - levels[0][one]) < FAR_SD * before.sd[one])
         ):
             told[one] = _step_row(DEPENDENT, verdict, one, points)
+        elif shared[number] > ALPHA:
+            told[one] = _step_row(SHARED, verdict, one, points)
         else:
-            p[one] = max(p[one], wanders[number], rates[number], visits[number])
+            p[one] = max(p[one], wanders[number], rates[number], visits[number], shared[number])
             if p[one] > ALPHA:
                 told[one] = _step_row(DEPENDENT, verdict, one, points)
             continue

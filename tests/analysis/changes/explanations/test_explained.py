@@ -9,7 +9,17 @@ from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
 from profsvc.formulas.change.level_habits import BEGINS, ENDS, excursion_probability, habit_shares, habit_weights
 from profsvc.formulas.numerics.series import Series
 from tests.benchmarks.detection import points_of, walk
-from tests.inputs.noise import bursts, drifting, lognormal, slow_wave, three_states, two_states, weekly, white
+from tests.inputs.noise import (
+    autoregressive,
+    bursts,
+    drifting,
+    lognormal,
+    slow_wave,
+    three_states,
+    two_states,
+    weekly,
+    white,
+)
 
 
 @pytest.fixture
@@ -318,3 +328,36 @@ def test_a_look_at_many_nights_sees_the_longer_excursions_too(rng):
     one, *more = (float(excursion_probability(of(x), asked, split, fresh=fresh)[0]) for fresh in (1, 2, 80))
     assert one < more[0] < 2 * one
     assert more[0] < more[1] < 1
+
+
+def sharing(rng: np.random.Generator, series: int, nights: int, rho: float = 0.6) -> np.ndarray:
+    """Noise of sd 1, of which each series shares another part with its siblings."""
+    share = rng.uniform(0.5, 0.95, (series, 1))
+    return share * autoregressive(rng, 1, nights, rho) + np.sqrt(1 - share**2) * white(rng, series, nights)
+
+
+def test_noise_that_siblings_share_is_no_change_of_each(rng):
+    """Without it, three of these nights have 44 findings."""
+    told = [look(sharing(rng, 60, 25)) for _ in range(24)]
+    assert sum(len(verdict.found) for verdict in told) <= 1
+    assert sum(shapes(verdict)["shared"] for verdict in told) >= 20
+
+
+def test_steps_in_shared_noise_are_found_of_one_series_and_of_all(rng):
+    x = sharing(rng, 60, 35)
+    x[:6, -5:] += 6.0
+    assert names(look(x)) == {f"s{number:06}" for number in range(6)}
+    x[:, -5:] += 6.0
+    assert len(look(x).found) >= 57
+
+
+def test_a_level_that_siblings_go_to_and_leave_is_none_for_being_there_more_often(rng):
+    """Each level is left once in ten nights: 85 % of 150 nights after 30 % of 250 come by chance."""
+    x = two_states(rng, 40, 400, 0.1, 0.1, height=9.0)
+    away = np.r_[np.arange(250) % 20 >= 14, np.arange(150) % 20 >= 3]
+    x[0] = 9.0 * away + white(rng, 1, 400)
+    asked, split = np.array([0]), np.array([250])
+    assert excursion_probability(of(x), asked, split)[0] > 5e-4
+    x[0, :250] = white(rng, 1, 250)
+    x[0, 250:] = 9.0 + white(rng, 1, 150)
+    assert excursion_probability(of(x), asked, split)[0] < 1e-5
