@@ -35,8 +35,9 @@ from sqlalchemy import Engine, text
 from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading
 from profsvc.store.connection.urls import file_of
-from profsvc.store.ingest import blob_store
+from profsvc.store.ingest import blob_store, staging
 from profsvc.store.ingest import upload as load
+from profsvc.store.ingest.store_copy import ReadingPace
 from profsvc.store.maintenance import cleanup
 from profsvc.store.results import writer as results_writer
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
@@ -83,6 +84,13 @@ class Outcome(NamedTuple):
     wrong: list[str]
 
 
+class EagerPace(ReadingPace):
+    """It is always time to copy."""
+
+    def is_time_to_copy(self, _: int) -> bool:
+        return True
+
+
 def content(number: int) -> bytes:
     """Return the bytes of a file; every number gives another."""
     make, rows = KINDS[number % len(KINDS)]
@@ -114,6 +122,9 @@ def drive(url: str, folder: str, ledger: str, numbers: list[int], runs: int = 0)
                 load.SMALL_FILE_ROWS = (
                     100 if number % 2 else 20_000
                 )  # half of the files wait beside the store, as long ones do
+                # Of these some are copied while they are read.
+                staging.MIN_ROWS_FOR_PAGES, load.MIN_PART_BYTES = (1, 0) if number % 4 == 1 else (500, 8 << 20)
+                load.ReadingPace = EagerPace if number % 4 == 1 else ReadingPace
                 results_writer.MIN_STAGED_ROWS = 0 if number % 4 < 2 else 50_000
                 run = store.RunInfo(name=run_of(number, runs), tags={"a": "1", "b": str(number)})
                 verdict = pipeline.ingest(engine, io.BytesIO(data), f"{number}.csv", run, files=files)

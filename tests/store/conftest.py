@@ -39,7 +39,7 @@ def mostly_on_sqlite(
     return pytest.mark.parametrize(("url", name), chosen, indirect=["url"])
 
 
-# Tests of these modules store files in the way of the long ones as well.
+# Tests of these modules store files in the way of the long ones as well, copied after and while they are read.
 STAGED = {
     "test_characterizations", "test_events", "test_report_pages", "test_samples", "test_upload", "test_wide_metrics",
 }  # fmt: skip
@@ -54,7 +54,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if mark.args[0][:1] == ("url",) or mark.args[0] == "url"
     ]
     if "url" in metafunc.fixturenames and not chosen:
-        staged = ["staged"] * (metafunc.module.__name__.split(".")[-1] in STAGED)
+        staged = ["staged", "copied early"] * (metafunc.module.__name__.split(".")[-1] in STAGED)
         metafunc.parametrize("url", ["sqlite", *staged, "postgresql"], indirect=True)
 
 
@@ -73,14 +73,17 @@ def real_migrations(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A store of this test's own: a SQLite file that is not yet there, or a Postgres database with the schema.
 
-    On ``staged`` every file goes the way of the long ones.
+    On ``staged`` every file goes the way of the long ones, on ``copied early`` each batch is copied before the next.
     """
     if request.param == "postgresql":
         yield request.getfixturevalue("postgres_url")
         return
-    if request.param == "staged":
+    if request.param in ("staged", "copied early"):
         monkeypatch.setattr(upload, "SMALL_FILE_ROWS", -1)
         monkeypatch.setattr(staging, "MIN_ROWS_FOR_PAGES", 1)
+    if request.param == "copied early":
+        monkeypatch.setattr(upload.ReadingPace, "is_time_to_copy", lambda *_: True)
+        monkeypatch.setattr(upload, "MIN_PART_BYTES", 0)
     file = tmp_path / "store.sqlite"
     yield str(file)
     assert open_files(file) == []

@@ -170,7 +170,8 @@ def _store(
                 next(batches, tables.Batch()), run.device
             )  # the reader is known, and the file is one of its kind
             upload = store.UploadInfo(verdict.file_name, lambda: arrival.sha256, arrival.size, verdict.format)
-            return store.write_upload(engine, upload, run, chain([first], batches, _run_after_batches(kept)))
+            parts = chain([first], batches, _run_after_batches(kept))
+            return store.write_upload(engine, upload, run, parts, share_read=arrival.share_read)
     except ServiceError:
         store.discard_blob(engine, files, arrival.sha256)  # a disk that is full needs its space
         raise

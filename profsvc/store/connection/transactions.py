@@ -28,8 +28,8 @@ _SNAPSHOT: ContextVar[Connection | None] = ContextVar("shared", default=None)
 """The connection of the current `snapshot`."""
 
 
-_TRANSACTION: ContextVar[tuple[Engine, Connection] | None] = ContextVar("within", default=None)
-"""The current transaction of `in_transaction`."""
+_TRANSACTION: ContextVar[tuple[Engine, Connection, Callable[[], None]] | None] = ContextVar("within", default=None)
+"""The current transaction of `in_transaction`, and what waits until its connection is free."""
 
 
 class _IdleConnections(NamedTuple):
@@ -200,8 +200,11 @@ def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Itera
 
 
 def _current_transaction(engine: Engine) -> Connection | None:
-    in_transaction = _TRANSACTION.get()
-    return in_transaction[1] if in_transaction is not None and in_transaction[0] is engine else None
+    if (current := _TRANSACTION.get()) is None or current[0] is not engine:
+        return None
+    _, connection, wait_until_free = current
+    wait_until_free()
+    return connection
 
 
 def is_in_transaction(engine: Engine) -> bool:
@@ -210,12 +213,15 @@ def is_in_transaction(engine: Engine) -> bool:
 
 
 @contextmanager
-def in_transaction(engine: Engine, connection: Connection) -> Iterator[None]:
+def in_transaction(
+    engine: Engine, connection: Connection, wait_until_free: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """Use this open transaction for all reads and writes of the block.
 
-    So rows and the results computed from them change together for all readers, even after a kill.
+    So rows and the results computed from them change together for all readers, even after a kill. If another thread
+    uses the connection as well, ``wait_until_free`` waits for it.
     """
-    token = _TRANSACTION.set((engine, connection))
+    token = _TRANSACTION.set((engine, connection, wait_until_free))
     try:
         yield
     finally:

@@ -57,6 +57,10 @@ class IncomingFile:
             self._finish_sums(0)
         return self._digest.hexdigest()
 
+    def share_read(self) -> float:
+        """Return how much of the file was read at least once, from 0 to 1."""
+        return min(1.0, self._blocks * BLOCK_BYTES / self.size) if self.size else 1.0
+
     def _hash_next(self) -> None:
         """Read the next chunk, and have it summed up."""
         piece = self._read(self._blocks, BLOCKS_PER_READ)

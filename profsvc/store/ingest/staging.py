@@ -24,10 +24,11 @@ from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.runs import reserve_sqlite_ids
+from profsvc.store.ingest.store_copy import StagedFile
 from profsvc.store.ingest.writers import postgres_copy
 from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, object_ids, values
 from profsvc.store.ingest.writers.postgres_copy import Prepared
-from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, Column, PageFile
+from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, PAGE_BYTES, Column, PageFile
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
 from profsvc.tables.column_tables import as_integers
@@ -123,16 +124,23 @@ class StagedSink:
 
     def __init__(self, folder: Path, statements: Mapping[str, str]) -> None:
         """Begin an upload; ``statements`` are those that create the tables of the store."""
-        self.files = {"staged_pages": folder / "pages.sqlite", "staged_rows": folder / "rows.sqlite"}
+        self.folder = folder
         self.statements = statements
-        self.pages = PageFile(self.files["staged_pages"], {name: statements[name] for name in PAGED_TABLES})
+        self.ended = 0
+        self.pages = self._new_pages()
         self.last = dict.fromkeys(PAGED_TABLES, 0)
         self.waiting: dict[str, list[list[Column]]] = {table: [] for table in PAGED_TABLES}
         # One thread writes the rows, and another copies and closes the files afterwards.
-        self.rows = sqlite3.connect(self.files["staged_rows"], isolation_level=None, check_same_thread=False)
+        self.rows = sqlite3.connect(folder / "rows.sqlite", isolation_level=None, check_same_thread=False)
         self.in_rows: list[str] = []
+        self.files: list[StagedFile] = []
         for setting in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):
             self.rows.execute(f"PRAGMA {setting}")
+
+    def _new_pages(self) -> PageFile:
+        return PageFile(
+            self.folder / f"pages_{self.ended}.sqlite", {name: self.statements[name] for name in PAGED_TABLES}
+        )
 
     def write(self, table: str, columns: Columns) -> None:
         """Write rows of a table."""
@@ -181,18 +189,29 @@ class StagedSink:
             columns = [_concatenated(column) for column in zip(*parts, strict=True)]
             self.pages.add(table, self.last[table] + 1 - len(columns[0][0]), columns)
 
-    def close(self) -> None:
-        """Complete the files, so that they can be attached."""
+    def paged_bytes(self) -> int:
+        """Return the size of the pages that are not complete yet."""
+        return self.pages.pages * PAGE_BYTES
+
+    def end_pages(self, settle: Callable[[], None]) -> StagedFile:
+        """Complete the pages so far, and begin a file for those of later rows; ``settle`` waits for its writer."""
+        settle()
+        ended = self._complete_pages()
+        self.ended += 1
+        self.pages = self._new_pages()
+        return ended
+
+    def _complete_pages(self) -> StagedFile:
         for table in PAGED_TABLES:
             self._flush(table)
         self.pages.close()
-        self.rows.close()
+        tables = [table for table in PAGED_TABLES if self.pages.trees[table].leaves]
+        return StagedFile(f"staged_pages_{self.ended}", self.pages.path, tables)
 
-    def copy(self, connection: Connection) -> None:
-        """Copy all rows into the store, to which the files are attached."""
-        paged = [("staged_pages", table) for table in PAGED_TABLES if self.last[table]]
-        for file, table in [*paged, *(("staged_rows", table) for table in self.in_rows)]:
-            connection.exec_driver_sql(f"INSERT INTO main.{table} SELECT * FROM {file}.{table}")
+    def close(self) -> None:
+        """Complete the files, so that they can be attached."""
+        self.files = [self._complete_pages(), StagedFile("staged_rows", self.folder / "rows.sqlite", self.in_rows)]
+        self.rows.close()
 
 
 def _concatenated(parts: Sequence[Column]) -> Column:

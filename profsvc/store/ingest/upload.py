@@ -7,7 +7,7 @@ that fails part way leaves no data behind.
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from typing import Any
 
@@ -22,6 +22,7 @@ from profsvc.store.connection.transactions import in_transaction, writing
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.archived_runs import require_rows
 from profsvc.store.ingest.duplicates.shared_launches import mark_duplicates
+from profsvc.store.ingest.missing_launches import refuse_missing_launches
 from profsvc.store.ingest.runs import (
     RunInfo,
     StoredUpload,
@@ -35,12 +36,12 @@ from profsvc.store.ingest.runs import (
 )
 from profsvc.store.ingest.source_launches import join_source_pages, save_source_counts
 from profsvc.store.ingest.staging import DirectSink, Sink, reserve_upload_id, staging
+from profsvc.store.ingest.store_copy import MIN_PART_BYTES, ReadingPace, ShareRead, copying
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import Encoder
 from profsvc.store.ingest.writers.kernel_totals import KernelTotal
 from profsvc.store.ingest.writers.running_timeline import RunningTimeline
-from profsvc.store.ingest.writers.wide_metrics import first_without_launch
 from profsvc.store.ingest.writers.writer_thread import in_writer_thread, statement_canceller
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
@@ -55,15 +56,6 @@ SMALL_FILE_ROWS = 20_000
 ESTIMATED_CELLS_PER_ROW = 10
 SHA256_BYTES = 32
 LINE_COUNTS = ("lines_stored", "lines_skipped", "lines_rejected")
-_MISSING_LAUNCHES = {
-    table: f"SELECT min(m.{key}) FROM {table} m WHERE m.{key} > :first AND m.{key} < :end"
-    f" AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = m.{key})"
-    for table, key in (("metrics", "launch_ref"), ("rules", "launch_id"))
-} | {
-    "source_kernels": "SELECT min(:first + m.launch_index + 1) FROM source_kernels m"
-    " WHERE m.source_id > :first AND m.source_id < :end AND m.launch_index IS NOT NULL"
-    " AND NOT EXISTS (SELECT 1 FROM launches l WHERE l.launch_id = :first + m.launch_index + 1)"
-}
 
 
 def write_upload(
@@ -73,18 +65,22 @@ def write_upload(
     batches: Iterable[Batch],
     prepare: PrepareStore | None = None,
     complete: CompleteRun = lambda run_id: None,
+    share_read: ShareRead | None = None,
 ) -> StoredUpload:
     """Store a file completely, or nothing after any error, including errors of ``batches``.
 
     A file that was stored before is given with its number. ``prepare`` runs first in the same transaction, for example
-    to remove its old rows, and ``complete`` runs last to update the results of the run.
+    to remove its old rows, and ``complete`` runs last to update the results of the run. ``share_read`` returns how much
+    of the file is read, from 0 to 1; without it a long file is copied into a SQLite store when all of it is read.
     """
     waiting = iter(batches)
     first = _leading_batches(waiting)
     try:
         if file_of(engine) is None or sum(map(_rows, first)) <= SMALL_FILE_ROWS:
             return _write(engine, upload, run, chain(first, waiting), prepare, complete)
-        return _stage(engine, upload, run, chain(first, waiting), prepare, complete)
+        return _stage(engine, upload, run, chain(first, waiting), prepare, complete, share_read)
+    except _KnownBytesError as found:
+        return found.upload
     except ServiceError as error:
         # On a server two transactions may both find nothing. The second insert of the bytes fails and is reported.
         if isinstance(error.__cause__, IntegrityError) and (known := find_upload(engine, upload.digest(), run)):
@@ -135,26 +131,26 @@ def _write(
 
     On a server, bytes that are hashed while they are read are looked up afterwards, so that they are read once.
     """
-    try:
-        with writing(engine) as connection:
-            is_hashed_later = (
-                connection.dialect.name == "postgresql" and prepare is None and not isinstance(upload.sha256, str)
-            )
-            if not is_hashed_later and (known := _prepare(connection, upload, run, prepare)):
-                return known
-            sha256 = secrets.token_hex(SHA256_BYTES) if is_hashed_later else upload.digest()
-            run_id, upload_id = _begin(connection, upload, run, sha256)
-            with (
-                _direct(connection) as sink,
-                closing(_Upload(connection, sink, upload_id, run)) as loading,
-            ):
-                loading.read(batches)
-                if is_hashed_later:
-                    _take_hash(connection, upload, run, upload_id)
-                loading.finish(connection, run, run_id, upload.upload_id is not None)
-            return _complete(engine, connection, upload, run_id, complete)
-    except _KnownBytesError as found:
-        return found.upload
+    with writing(engine) as connection:
+        is_hashed_later = (
+            connection.dialect.name == "postgresql" and prepare is None and not isinstance(upload.sha256, str)
+        )
+        if not is_hashed_later and (known := _prepare(connection, upload, run, prepare)):
+            return known
+        sha256 = secrets.token_hex(SHA256_BYTES) if is_hashed_later else upload.digest()
+        run_id, upload_id = _begin(connection, upload, run, sha256)
+        with (
+            _direct(connection) as sink,
+            closing(_Upload(connection, sink, upload_id, run)) as loading,
+        ):
+            for batch in batches:
+                loading.add(batch)
+            loading.end()
+            if is_hashed_later:
+                _take_hash(connection, upload, run, upload_id)
+            loading.sum_up()
+            loading.finish(connection, run, run_id, upload.upload_id is not None)
+        return _complete(engine, connection, upload, run_id, complete)
 
 
 class _KnownBytesError(Exception):
@@ -190,24 +186,45 @@ def _stage(
     batches: Iterable[Batch],
     prepare: PrepareStore | None,
     complete: CompleteRun,
+    share_read: ShareRead | None,
 ) -> StoredUpload:
-    """Read a file before the transaction that stores it; only new names are written immediately."""
+    """Read most of a file before the transaction that stores it; only new names are written immediately.
+
+    The first rows are copied while the last are read, in the same transaction.
+    """
     if prepare is None and isinstance(upload.sha256, str) and (known := find_upload(engine, upload.sha256, run)):
         return known  # bytes that are hashed while they are read are looked up afterwards
     upload_id = upload.upload_id or reserve_upload_id(engine)
+    pace = ReadingPace(share_read)
     with (
         staging(engine) as staged,
         in_writer_thread(staged) as sink,
         closing(_Upload(engine, sink, upload_id, run)) as loading,
+        ExitStack() as opened,
     ):
-        loading.read(batches)
-        with writing(engine, staged.files) as connection:
-            if known := _prepare(connection, upload, run, prepare):
+        early = None
+        for batch in batches:
+            loading.add(batch)
+            if early is None and prepare is None and pace.is_time_to_copy(staged.paged_bytes()):
+                early = opened.enter_context(copying(engine, [part := staged.end_pages(sink.settle)]))
+                run_id, _ = _begin(early.connection, upload, run, secrets.token_hex(SHA256_BYTES), upload_id)
+                opened.enter_context(in_transaction(engine, early.connection, early.wait))
+                early.start([part])
+            elif early and staged.paged_bytes() > MIN_PART_BYTES and early.takes_more():
+                early.start([staged.end_pages(sink.settle)])
+        loading.end()
+        copy = early or opened.enter_context(copying(engine, staged.files))
+        if early is None:
+            if known := _prepare(copy.connection, upload, run, prepare):
                 return known
-            run_id, _ = _begin(connection, upload, run, upload.digest(), upload_id)
-            staged.copy(connection)
-            loading.finish(connection, run, run_id, upload.upload_id is not None)
-            return _complete(engine, connection, upload, run_id, complete)
+            run_id, _ = _begin(copy.connection, upload, run, upload.digest(), upload_id)
+        copy.start(staged.files)
+        loading.sum_up()
+        copy.wait()
+        if early:
+            _take_hash(copy.connection, upload, run, upload_id)
+        loading.finish(copy.connection, run, run_id, upload.upload_id is not None)
+        return _complete(engine, copy.connection, upload, run_id, complete)
 
 
 def _complete(
@@ -258,15 +275,14 @@ class _Upload:
         self.highest_subject = -1
         self.gpu_time_ns: float | None = None
         self.timeline = RunningTimeline()
+        self.kernel_totals: list[tuple[Any, ...]] = []
 
     def close(self) -> None:
         """Close temporary files."""
         self.encoder.totals.close()
 
-    def read(self, batches: Iterable[Batch]) -> None:
-        """Write all batches to the store."""
-        for batch in batches:
-            self.add(batch)
+    def end(self) -> None:
+        """Write what was collected; no more batches follow."""
         self.encoder.wide.finish()
         self.encoder.sink.close()
 
@@ -304,6 +320,12 @@ class _Upload:
             if not np.isnan(durations).all():
                 self.gpu_time_ns = (self.gpu_time_ns or 0.0) + float(np.nansum(durations))
 
+    def sum_up(self) -> None:
+        """Compute the totals of all batches."""
+        self.kernel_totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
+        self.encoder.launches.sum_up()
+        self.encoder.listed.select()
+
     def finish(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:
         """Check the line counts and write the totals; a file read ``again`` does not change the data of its run."""
         if self.lines_in_rejects != self.lines["lines_rejected"]:
@@ -311,11 +333,11 @@ class _Upload:
                 f"the reader says that it rejected {self.lines['lines_rejected']} lines, "
                 f"but its rejects span {self.lines_in_rejects}"
             )
-        self._check_launches(connection)
+        if self.highest_launch != self.launches - 1 or self.highest_subject > self.highest_launch:
+            refuse_missing_launches(connection, self.upload_id)
         unlikely = self.encoder.sensors.finish(connection)
         self.message = "; ".join(part for part in (self.message, *unlikely) if part)
-        totals = [(self.upload_id, *total) for total in self.encoder.totals.rows()]
-        insert_rows(connection, "kernel_totals", ("upload_id", *KernelTotal._fields), totals)
+        insert_rows(connection, "kernel_totals", ("upload_id", *KernelTotal._fields), self.kernel_totals)
         self.encoder.transfers.save(connection, self.upload_id)
         self.encoder.launches.save(connection, self.upload_id)
         self.encoder.listed.save(connection, self.upload_id)
@@ -344,18 +366,6 @@ class _Upload:
         save_source_counts(connection, self.upload_id)
         join_source_pages(connection, run_id)
         update_run_device(connection, run_id)
-
-    def _check_launches(self, connection: Connection) -> None:
-        """Raise an error for values and rules of missing launches, because there are no foreign keys."""
-        dense = self.highest_launch == self.launches - 1
-        if dense and self.highest_subject <= self.highest_launch:
-            return
-        first = self.upload_id * IDS_PER_UPLOAD
-        bounds = {"first": first, "end": first + IDS_PER_UPLOAD}
-        lost = {what: connection.execute(text(query), bounds).scalar() for what, query in _MISSING_LAUNCHES.items()}
-        lost["metrics"] = lost["metrics"] or first_without_launch(connection, bounds)
-        for what, launch in ((what, launch) for what, launch in lost.items() if launch):
-            raise DomainError(f"the reader gives {what} of launch {launch - first - 1}, but no such launch")
 
     def _describe_run(self, connection: Connection, run: RunInfo, run_id: int, again: bool) -> None:
         """Set device and host of the run: those given by the user, else those of its launches or measurements."""

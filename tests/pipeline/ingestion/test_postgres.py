@@ -177,8 +177,8 @@ def test_a_lost_answer_does_not_store_a_file_twice(engine: Engine, monkeypatch: 
     monkeypatch.setattr(server, "RETRY_DELAYS_SECONDS", (0.0,))
     write, losses = store.write_upload, iter([True])
 
-    def lossy(*arguments: Any) -> store.StoredUpload:
-        stored = write(*arguments)
+    def lossy(*arguments: Any, **options: Any) -> store.StoredUpload:
+        stored = write(*arguments, **options)
         if next(losses, False):
             raise StoreLostError("the connection broke after the commit")
         return stored

@@ -74,9 +74,9 @@ class LaunchTotals:
         """Add the place and shape of launches, and those of their columns that are `SIZES`."""
         self._waiting.append((places, shapes, [integers_of(sizes[name]) for name in SIZES]))
         if sum(len(waiting) for waiting, *_ in self._waiting) >= MIN_WAITING_ROWS:
-            self._sum_up()
+            self.sum_up()
 
-    def _sum_up(self) -> None:
+    def sum_up(self) -> None:
         """Sum up the pending launches: a batch alone has hardly more launches than shapes."""
         if not self._waiting:
             return
@@ -94,7 +94,7 @@ class LaunchTotals:
 
     def save(self, connection: Connection, upload_id: int) -> None:
         """Write the totals of a whole upload."""
-        self._sum_up()
+        self.sum_up()
         places = [(upload_id, *total) for total in self._places.rows()]
         insert_rows(connection, "place_totals", ("upload_id", "place_id", "launches"), places)
         shapes = [

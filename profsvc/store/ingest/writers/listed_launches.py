@@ -152,9 +152,9 @@ class ListedLaunches:
         # What is kept is sorted with each block, so the blocks grow with it.
         size = max(LAUNCHES_PER_BLOCK, 2 * len(self._of_kernels.kept.numbers))
         if sum(len(waiting) for waiting, *_ in self._waiting) >= size:
-            self._select()
+            self.select()
 
-    def _select(self) -> None:
+    def select(self) -> None:
         """Choose among the pending launches."""
         if not self._waiting:
             return
@@ -172,7 +172,7 @@ class ListedLaunches:
         """Write the chosen launches of a whole upload; none for a short file."""
         if self._launches < MIN_LAUNCHES:
             return
-        self._select()
+        self.select()
         insert_rows(
             connection, "launch_lists", ("upload_id", "depth", "kernel_depth"),
             [(upload_id, DEPTH, self._kernel_depth())],

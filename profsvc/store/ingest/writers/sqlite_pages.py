@@ -262,6 +262,7 @@ class PageFile:
             }
         connection.close()
         self.trees = {name: Tree(roots[name]) for name in tables}
+        self.path = path
         self.file = path.open("r+b")
         self.pages = self.file.seek(0, 2) // PAGE_BYTES
 

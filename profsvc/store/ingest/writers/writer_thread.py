@@ -30,14 +30,15 @@ class WriterThread:
         """Prepare rows of a table here and queue them; the caller must not change them later."""
         if (write := self.sink.prepare(table, columns)) is not None:
             self.waiting.append(self.pool.submit(write))
-            self._settle(MAX_WAITING_WRITES)
+            self.settle(MAX_WAITING_WRITES)
 
     def close(self) -> None:
         """Wait until the sink has written all rows, and close it."""
-        self._settle(0)
+        self.settle()
         self.sink.close()
 
-    def _settle(self, most: int) -> None:
+    def settle(self, most: int = 0) -> None:
+        """Wait until the sink has written all rows but those of ``most`` calls."""
         while len(self.waiting) > most:
             self.waiting.popleft().result()
 

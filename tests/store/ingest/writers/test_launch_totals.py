@@ -40,7 +40,7 @@ def test_batches_give_the_totals_of_all_launches(monkeypatch: pytest.MonkeyPatch
     parts = [launches(rows, draw) for rows in (1, 40, 2, 300, 17)]
     for part in parts:
         totals.add(part["place"].to_numpy(), part["shape"].to_numpy(), part)
-    totals._sum_up()
+    totals.sum_up()
     together = pd.concat(parts)
     assert totals._shapes.rows() == expected(together)
     assert totals._places.rows() == [[place, len(own)] for place, own in together.groupby("place")]
@@ -48,5 +48,5 @@ def test_batches_give_the_totals_of_all_launches(monkeypatch: pytest.MonkeyPatch
 
 def test_a_file_without_launches_has_no_totals() -> None:
     totals = LaunchTotals()
-    totals._sum_up()
+    totals.sum_up()
     assert totals._shapes.rows() == totals._places.rows() == []

@@ -34,7 +34,7 @@ def test_the_ends_of_every_order_are_listed(shuffled: bool, rows: list[tuple[int
         for begin in range(0, len(rows), batch):
             some = slice(begin, begin + batch)
             listed.add(numbers[some], kernels[some], durations[some])
-        listed._select()
+        listed.select()
         depth = min(5, 12 // len(set(kernels.tolist())))
     assert set(listed._of_file.kept.numbers.tolist()) == ends(numbers, durations, 7, by_number=False)
     found: dict[int, set[int]] = {int(kernel): set() for kernel in kernels}
