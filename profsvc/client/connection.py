@@ -13,6 +13,8 @@ from profsvc.errors import ServerAwayError, UsageError
 
 RETRY_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
 MAX_RETRY_DELAY_S = 30.0
+MAX_TURN_S = 600.0
+"""Seconds in which an upload tries again while others take all places: as long as a writer waits for a store."""
 # HTTP status codes that a retry may change.
 RETRY_STATUSES = {408, 429, 502, 503, 504}
 # An upload may wait for its turn, and be read for minutes.
@@ -69,15 +71,25 @@ class Connection:
         more: Callable[[], dict[str, Any]] = dict,
         *,
         once: bool = False,
+        turn_s: float = 0.0,
     ) -> dict[str, Any]:
-        """Send a request and return the response; unless ``once``, retry what was not answered."""
+        """Send a request and return the response; unless ``once``, retry what was not answered.
+
+        For ``turn_s`` seconds it is sent again however often the service says that it is overloaded.
+        """
         delays = () if once else self._retry_delays
-        for number, wait in enumerate((*delays, None), 1):
+        turn_until = time.monotonic() + (turn_s if delays else 0.0)
+        failed = 0
+        while True:
+            wait = delays[failed] if failed < len(delays) else None
+            is_busy = False
             try:
                 self._got_response = False
                 with protocol.translate_network_errors(self.url):
                     answer = self._http.request(method, self.url + path, params=params, **more())
                 self._got_response = True
+                is_busy = protocol.is_overloaded(answer) and time.monotonic() < turn_until
+                wait = delays[-1] if is_busy else wait
                 if answer.status_code not in RETRY_STATUSES or wait is None:
                     return protocol.decode_response(answer, self.url)
                 after = answer.headers.get("retry-after", "")
@@ -87,8 +99,9 @@ class Connection:
                 if wait is None:
                     raise
                 pause, reason = wait, "service unreachable"
+            failed += not is_busy
             pause = min(pause, wait * 4) * random.uniform(0.5, 1.5)
             if self._report:
-                self._report(f"{reason}, retry {number} of {len(delays)} in {pause:.1f} s")
+                number = "retry" if is_busy else f"retry {failed} of {len(delays)}"
+                self._report(f"{reason}, {number} in {pause:.1f} s")
             time.sleep(pause)
-        raise AssertionError("the last try returns or raises")

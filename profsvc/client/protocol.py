@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from profsvc import errors
-from profsvc.errors import InputError, ProfsvcError, ServerAwayError, ServiceError, UsageError
+from profsvc.errors import InputError, OverloadedError, ProfsvcError, ServerAwayError, ServiceError, UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +64,11 @@ def decode_response(answer: httpx.Response, url: str) -> dict[str, Any]:
         if isinstance(found, dict) and found.get("ok") is True:
             return found
     raise ServerAwayError(f"{url} answered {answer.status_code} with something else; is it the address of profsvc?")
+
+
+def is_overloaded(answer: httpx.Response) -> bool:
+    """Return whether the service answered that too many others are served."""
+    return answer.status_code == OverloadedError.status and isinstance(error_from_response(answer, ""), OverloadedError)
 
 
 def error_from_response(answer: httpx.Response, url: str) -> ProfsvcError:

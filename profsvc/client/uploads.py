@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import httpx
 
 from profsvc.client import protocol
-from profsvc.client.connection import Connection, Params
+from profsvc.client.connection import MAX_TURN_S, Connection, Params
 from profsvc.client.spool import DamagedEntryError, Spool
 from profsvc.errors import ServerAwayError, ServiceError, UsageError
 
@@ -69,11 +69,13 @@ class Uploads(Connection):
             kept = spool is not False and not options.get("check")
             try:
                 try:
-                    return self._send(stream, params, progress, once=kept and self._unreachable)
+                    return self._send(stream, params, progress, once=kept and self._unreachable, is_kept=kept)
                 except UsageError as error:
                     if not params.pop("more", None) or "'more'" not in str(error):
                         raise
-                    return self._send(stream, params, progress)  # an older service does not know the parameter
+                    return self._send(
+                        stream, params, progress, is_kept=kept
+                    )  # an older service does not know the parameter
             except ServiceError as error:  # of the service, not of the file: it may be another time
                 if not kept:
                     raise
@@ -83,7 +85,13 @@ class Uploads(Connection):
                 return {"ok": True, "spooled": waits, "file_name": params["file_name"], "because": str(error)}
 
     def _send(
-        self, stream: BinaryIO, params: Params, progress: Progress | None = None, *, once: bool = False
+        self,
+        stream: BinaryIO,
+        params: Params,
+        progress: Progress | None = None,
+        *,
+        once: bool = False,
+        is_kept: bool = True,
     ) -> dict[str, Any]:
         size = stream.seek(0, os.SEEK_END)
         headers = {"content-type": "application/octet-stream", "content-length": str(size)}
@@ -99,7 +107,8 @@ class Uploads(Connection):
             return {"content": pieces(), "headers": headers}
 
         try:
-            said = self._request("POST", "/v1/uploads", params, body, once=once)
+            turn_s = 0.0 if is_kept else MAX_TURN_S  # what is kept can be sent another time
+            said = self._request("POST", "/v1/uploads", params, body, once=once, turn_s=turn_s)
         except ServerAwayError:
             self._unreachable = True
             raise

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from profsvc import errors, store
-from profsvc.client import Client
+from profsvc.client import Client, uploads
 from profsvc.client.protocol import ERRORS_BY_CODE
 from profsvc.errors import (
     AccessError,
@@ -160,6 +160,24 @@ def test_what_passes_by_itself_is_tried_again():
         transport, _ = answering(other)
         with pytest.raises(ServerAwayError):
             Client("http://a", transport=transport, retry_delays_s=()).run(1)
+
+
+def test_an_upload_waits_for_its_turn_however_often_it_is_put_off(profile, monkeypatch):
+    busy = failing(503, "overloaded", **{"retry-after": "0"})
+    good = httpx.Response(200, json={"ok": True})
+    transport, asked = answering(*[busy] * 20, good)
+    assert Client("http://a", transport=transport, retry_delays_s=(0, 0)).submit(io.BytesIO(profile))["ok"]
+    assert len(asked) == 21
+    other = failing(503, "service", **{"retry-after": "0"})
+    transport, asked = answering(*[busy] * 5, *[other] * 3)
+    with pytest.raises(ServiceError, match="words"):
+        Client("http://a", transport=transport, retry_delays_s=(0, 0)).submit(io.BytesIO(profile))
+    assert len(asked) == 8, "a service that is in trouble is not asked for minutes"
+    monkeypatch.setattr(uploads, "MAX_TURN_S", 0.0)
+    transport, asked = answering(*[busy] * 3)
+    with pytest.raises(OverloadedError, match="words"):
+        Client("http://a", transport=transport, retry_delays_s=(0, 0)).submit(io.BytesIO(profile))
+    assert len(asked) == 3
 
 
 def test_an_upload_that_broke_off_is_sent_whole_again(profile):
