@@ -14,6 +14,7 @@ PROFSVC_STORE, name the service or the store, as on the command line.
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -167,8 +168,13 @@ def _git(*arguments: str) -> str:
 @pytest.fixture(scope="session")
 def _profsvc_target() -> Iterator["LocalStore | Client"]:
     from profsvc import api
+    from profsvc.errors import ProfsvcError
 
-    with api.connect() as target:
+    with ExitStack() as opened:
+        try:
+            target = opened.enter_context(api.connect())
+        except ProfsvcError as error:
+            pytest.fail(str(error), pytrace=False)
         yield target
 
 

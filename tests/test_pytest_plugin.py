@@ -125,6 +125,18 @@ def test_a_refused_file_fails_the_test_and_says_why(session: Session, pytester: 
     result.stdout.fnmatch_lines([">*profsvc.check(*"])
 
 
+def test_a_store_that_cannot_be_opened_is_said_without_a_traceback(
+    session: Session, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pytester.path / "taken").write_text("a file, no folder")
+    monkeypatch.setenv("PROFSVC_STORE", str(pytester.path / "taken" / "store.sqlite"))
+    result = session(FAST)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*store.sqlite: *"])
+    result.stdout.no_fnmatch_line("*profsvc*.py:*")
+    result.stdout.no_fnmatch_line("*raise *")
+
+
 def test_it_uploads_to_a_service(session: Session, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(AppState(engine, store.blob_store_of(engine))) as service:
         monkeypatch.setenv("PROFSVC_URL", service.url)

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from profsvc.errors import NotFoundError, ServiceError, UsageError, counted
+from profsvc.errors import NotFoundError, UsageError, counted
 from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import in_transaction, reading, writing
@@ -138,7 +138,7 @@ def deleted_uploads(engine: Engine) -> list[dict[str, Any]]:
 
 
 def deleted_upload(engine: Engine, upload_id: int) -> dict[str, Any]:
-    """Return the record of a deleted file; raise `ServiceError` if it was uploaded to its run again since."""
+    """Return the record of a deleted file; raise `UsageError` if it was uploaded to its run again since."""
     records = {row["upload_id"]: row for row in deleted_uploads(engine)}
     if upload_id not in records:
         listed = ", ".join(map(str, records)) or "none"
@@ -148,7 +148,7 @@ def deleted_upload(engine: Engine, upload_id: int) -> dict[str, Any]:
         places = (RunInfo(run_id=row["run_id"]), RunInfo(row["project"], row["run"]))  # or in a new run with that name
         again = next(filter(None, (lookup_upload(connection, row["sha256"], place) for place in places)), None)
     if again is not None:
-        raise ServiceError(
+        raise UsageError(
             f"{row['file_name']}: its bytes were uploaded again as upload {again.upload_id}; delete that one first, "
             "or leave it as it is"
         )

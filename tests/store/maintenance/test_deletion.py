@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from profsvc import pipeline, store
-from profsvc.errors import NotFoundError, ServiceError
+from profsvc.errors import NotFoundError, ServiceError, UsageError
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest import upload
 from profsvc.store.ingest.blob_store import BlobStore
@@ -78,7 +78,7 @@ def test_what_was_uploaded_again_is_not_restored_twice(full: Engine, files: Blob
     store.delete_run(full, 2)
     assert put(full, DETAILS, files, store.RunInfo(name="q")) == 4
     before = rows(full)
-    with pytest.raises(ServiceError, match="its bytes were uploaded again as upload 4; delete that one first"):
+    with pytest.raises(UsageError, match="its bytes were uploaded again as upload 4; delete that one first"):
         pipeline.undelete(full, files, 3)
     with pytest.raises(NotFoundError, match="no deleted upload has the number 9; those that can be restored: 3"):
         pipeline.undelete(full, files, 9)

@@ -219,6 +219,18 @@ def test_a_session_is_not_aligned_with_a_file_whose_begin_is_unknown(engine, tmp
     assert totals(view) == stored(engine)
 
 
+def test_a_page_of_the_same_report_without_a_begin_hinders_nothing(engine, tmp_path):
+    ingest(engine, session(tmp_path, "rank0", BEGIN_NS))
+    alone = timeline(engine, "ranks")
+    file = session(tmp_path, "rank1", BEGIN_NS)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("delete from TARGET_INFO_SESSION_START_TIME")
+    ingest(engine, file)
+    assert [row["same_as"] for row in store.select(engine, "v1_uploads")] == [None, 1]
+    view = timeline(engine, "ranks")
+    assert view == alone
+
+
 @pytest.mark.parametrize("boards", [1, 3])
 def test_power_of_a_log_is_drawn_beside_a_session_whose_begin_is_known(engine, tmp_path, boards):
     ingest(engine, session(tmp_path, "rank0", BEGIN_NS))

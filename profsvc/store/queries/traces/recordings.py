@@ -11,8 +11,9 @@ from profsvc.store.queries.id_ranges import id_range
 from profsvc.store.queries.rows import select
 
 UTC, TOOL = "utc", "tool"
-_TIMED = "SELECT 1 FROM {} WHERE {} BETWEEN :low AND :high AND start_ns IS NOT NULL LIMIT 1"
-_TABLES = {"launches": "launch_id", "transfers": "transfer_id", "api_calls": "call_id", "ranges": "range_id"}
+# Events of a file that another one represents are in none of the views.
+_TIMED = "SELECT 1 FROM {} WHERE upload_id = :upload_id AND {} BETWEEN :low AND :high AND start_ns IS NOT NULL LIMIT 1"
+_KEYS = {"v1_launches": "launch_id", "v1_transfers": "transfer_id", "v1_api_calls": "call_id", "v1_ranges": "range_id"}
 
 
 class Recording(NamedTuple):
@@ -66,6 +67,8 @@ def _is_timed(engine: Engine, upload_id: int) -> bool:
     low, high = id_range(upload_id)
     with reading(engine) as connection:
         return any(
-            connection.execute(text(_TIMED.format(table, key)), {"low": low, "high": high}).first()
-            for table, key in _TABLES.items()
+            connection.execute(
+                text(_TIMED.format(view, key)), {"upload_id": upload_id, "low": low, "high": high}
+            ).first()
+            for view, key in _KEYS.items()
         )
