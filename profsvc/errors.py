@@ -34,6 +34,8 @@ from collections.abc import Iterable, Iterator
 
 MAX_NAMED = 10
 """Names that a message lists before it counts the rest."""
+_PASSWORD = re.compile("^([^/:@]*):[^@]*@")
+_QUERY_PASSWORD = re.compile("((?:[?&]|^)(?:ssl)?password=)[^&]*")
 
 
 class ProfsvcError(Exception):
@@ -295,3 +297,16 @@ def counted(count: int, what: str) -> str:
     if what.endswith("y"):
         return f"{count} {what[:-1]}ies"
     return f"{count} {what}{'es' if what.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
+def without_password(text: str) -> str:
+    """Return the value of a user that names a store, without its passwords if it is a URL.
+
+    >>> without_password("postgresql://me:a/b@host/db?password=c&sslpassword=d"), without_password("a:b@c.sqlite")
+    ('postgresql://me:***@host/db?password=***&sslpassword=***', 'a:b@c.sqlite')
+    """
+    scheme, found, rest = text.partition("://")
+    if not found:
+        return text
+    rest = _PASSWORD.sub(r"\1:***@", rest, count=1)
+    return f"{scheme}://" + _QUERY_PASSWORD.sub(r"\1***", rest)

@@ -7,12 +7,11 @@ read this table; the rest of the program gets values as arguments.
 
 import math
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from profsvc.errors import UsageError, nearest_names
+from profsvc.errors import UsageError, nearest_names, without_password
 
 Value = str | bool | int | float
 
@@ -61,7 +60,6 @@ SETTINGS = (
 )
 CONFIG_VARIABLE = "PROFSVC_CONFIG"
 SECRETS = {"token"}
-_PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)")
 
 
 def version() -> str:
@@ -156,7 +154,7 @@ def shown(one: SettingValue) -> Value:
     """
     if one.setting.name in SECRETS:
         return "***" if one.value else ""
-    return _PASSWORD.sub("***", one.value) if isinstance(one.value, str) else one.value
+    return without_password(one.value) if isinstance(one.value, str) else one.value
 
 
 def _read_file(file: Path) -> dict[str, Value]:

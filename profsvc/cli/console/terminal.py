@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 from click import echo, style
 
+from profsvc.errors import without_password
+
 DEFAULT_WIDTH = 160
 STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True},
@@ -67,7 +69,10 @@ def _indent(line: str) -> str:
 
 
 def program_in_shell(store: str) -> str:
-    """Return the words that call this program in the user's shell, with ``--store`` where one was given."""
+    """Return the words that call this program in the user's shell, with ``--store`` where one was given.
+
+    A password is not repeated: what is printed may go to a log.
+    """
     called = Path(sys.argv[0])
     if called.name == "profsvc":
         on_path = shutil.which("profsvc")
@@ -75,4 +80,4 @@ def program_in_shell(store: str) -> str:
         words = ["profsvc"] if is_first else [str(called.resolve())]
     else:
         words = ["python" if shutil.which("python") == sys.executable else sys.executable, "-m", "profsvc"]
-    return shlex.join([*words, *(["--store", store] if store else [])])
+    return shlex.join([*words, *(["--store", without_password(store)] if store else [])])

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profsvc.errors import ServiceError, UsageError
+from profsvc.errors import ServiceError, UsageError, without_password
 from profsvc.store.connection.sql import Engine
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def url_of(text: str | None) -> "URL":
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # the second is about its port
-        shown = re.sub(r"//.*@", "//***@", text)
+        shown = re.sub(r"//.*@", "//***@", without_password(text))
         raise UsageError(
             f"{shown!r} is not a database URL; write a path, sqlite:///PATH or postgresql://HOST/NAME"
         ) from None
@@ -72,4 +72,4 @@ def address(engine: Engine) -> str:
     """Return the address of a store for messages, without the password."""
     if engine.dialect.name == "sqlite":
         return f"sqlite:///{engine.url.database}"
-    return engine.url.set(drivername=engine.dialect.name).render_as_string(hide_password=True)
+    return without_password(engine.url.set(drivername=engine.dialect.name).render_as_string(hide_password=True))
