@@ -14,7 +14,6 @@ PROFSVC_STORE, name the service or the store, as on the command line.
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -170,11 +169,11 @@ def _profsvc_target() -> Iterator["LocalStore | Client"]:
     from profsvc import api
     from profsvc.errors import ProfsvcError
 
-    with ExitStack() as opened:
-        try:
-            target = opened.enter_context(api.connect())
-        except ProfsvcError as error:
-            pytest.fail(str(error), pytrace=False)
+    try:
+        connected = api.connect()
+    except ProfsvcError as error:
+        pytest.fail(str(error), pytrace=False)
+    with connected as target:
         yield target
 
 

@@ -11,7 +11,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from profsvc import docs, settings, store
 from profsvc.api import LocalStore
@@ -29,8 +29,21 @@ Stop when what_to_change answers stop_here. Names of numbers end with their unit
 MAX_DOC_CHARS = 8_000
 MAX_ROWS = 200
 MAX_CONTENT_CHARS = 4_000_000
-Run = Annotated[str, Field(description="run, by name, project/name or id")]
-Kernel = Annotated[str, Field(description="launch number, or a part of the kernel name; empty: where most is to save")]
+
+
+def _text_or_number(description: str, number: str) -> Any:
+    """Return what makes an argument a text that may be given as a whole number, written as ``number`` then."""
+    return (
+        BeforeValidator(lambda given: number.format(given) if type(given) is int else given),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}], "description": description}),
+    )
+
+
+# A run_id of an answer is the number of a run, even if another run has digits for a name.
+Run = Annotated[str, *_text_or_number("run, by name, project/name or id", "id:{}")]
+Kernel = Annotated[
+    str, *_text_or_number("launch number, or a part of the kernel name; empty: where most is to save", "{}")
+]
 Context_ = Context[Any, Any]
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -74,7 +87,7 @@ def make_server(access: Access, *, write: bool = False) -> MCPServer:
         return answers.did_it_help(target, before, after, renamed or {}, record=write and _may_record(access))
 
     @tool("read")
-    def explain_number(target: Target, name: str, run: str = "", kernel: str = "") -> Any:
+    def explain_number(target: Target, name: str, run: Run = "", kernel: Kernel = "") -> Any:
         """Say what a criterion, counter, metric or model means; with a run, from which file and line it comes."""
         view = target.explain(name, run or None, kernel or None)
         kept = ("name", "kind", "title", "unit", "meaning", "formula", "source", "hint", "trace")

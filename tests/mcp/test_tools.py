@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from sqlalchemy import Engine
 
-from profsvc import store
+from profsvc import pipeline, store
 from profsvc.api import LocalStore
 from profsvc.client import Client as Service
 from profsvc.errors import AccessError
@@ -118,6 +118,22 @@ def test_the_other_tools_answer(demo: Engine) -> None:
     assert "howto/ci" in topics["topics"]
     assert (page["topic"], page["next_start"], len(page["text"])) == ("reference/views", 8000, 8000)
     assert rest["text"] != page["text"]
+
+
+def test_a_run_is_given_by_the_number_of_an_answer_and_a_launch_by_its_own(engine: Engine) -> None:
+    for name in ("first", "1"):
+        with (ROOT / "fixtures" / "ncu_raw" / "h200_three_launches.csv.gz").open("rb") as stream:
+            pipeline.ingest(engine, stream, "raw.csv", store.RunInfo(name=name))
+    _, by_number, by_name, change, number = talk(
+        make_server(Access(LocalStore(engine))),
+        ("show_run", {"run": 1}),
+        ("show_run", {"run": "1"}),
+        ("what_to_change", {"run": 1, "kernel": 0}),
+        ("explain_number", {"name": "divergence", "run": 1, "kernel": 0}),
+    )
+    assert (by_number["run_id"], by_name["run_id"]) == (1, 2)
+    assert (change["run_id"], change["launch"]) == (1, 0)
+    assert number["trace"]
 
 
 @pytest.mark.parametrize(
