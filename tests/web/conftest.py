@@ -21,6 +21,7 @@ from profsvc.web.server import Endpoint, listening_socket, server_for
 ROOT = Path(__file__).parents[2]
 PLAIN = ROOT / "fixtures" / "ncu_raw" / "plain.csv"
 SMI = ROOT / "fixtures" / "nvidia_smi" / "units.csv"
+CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 class Service(NamedTuple):
@@ -141,10 +142,10 @@ def packed(profile: bytes) -> bytes:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """A Chromium of this system, without a window."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """A Chromium of this system, without a window; that which knows none takes a fifth less time."""
+    path = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if path is None:
-        pytest.skip("no Chromium is installed: apt-get install chromium")
+        pytest.skip("no Chromium is installed: apt-get install chromium-headless-shell")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as player:
