@@ -52,13 +52,10 @@ def test_every_command_has_help_with_an_example(cli, path):
     example = rf"Examples?:\n\n\s+.*\bprofsvc .*\b{' '.join(path)}\b"
     assert re.search(example, result.out), result.out
     assert cli(*path, "-h").out == result.out
-
-
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_examples_stand_on_one_line_to_be_copied(cli, path):
+    # Each example stands on one line, to be copied.
     paragraphs = inspect.getdoc(COMMANDS[path].callback).split("\n\n")
     written = [line for paragraph in paragraphs if paragraph.startswith("  ") for line in paragraph.splitlines()]
-    shown = cli(*path, "--help").out.splitlines()
+    shown = result.out.splitlines()
     assert written
     assert [line for line in written if f"  {line}" not in shown] == []
 
@@ -68,10 +65,9 @@ def test_lists_say_what_a_command_does_to_the_end(cli):
         assert "..." not in cli(*path, "--help").out.partition("Commands:")[2], path
 
 
-@pytest.mark.parametrize(("path", "command"), COMMANDS.items(), ids=map(" ".join, COMMANDS))
-def test_every_option_has_help(path, command):
-    for param in command.params:
-        assert param.help, f"{path} {param.name}"
+def test_every_option_has_help():
+    options = [(path, param) for path, command in COMMANDS.items() for param in command.params]
+    assert [f"{' '.join(path)} {param.name}" for path, param in options if not param.help] == []
 
 
 def test_help_lists_every_command(cli):

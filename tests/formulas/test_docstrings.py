@@ -61,16 +61,15 @@ def test_the_walk_finds_nested_modules() -> None:
     )
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_sections(name: str) -> None:
-    text = inspect.getdoc(FUNCTIONS[name]) or ""
-    missing = [section for section in ("Source", "Returns", "Range") if not re.search(rf"\b{section}\b", text)]
-    assert not missing, f"{name}: the docstring lacks {missing}"
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_worked_example(name: str) -> None:
-    assert doctest.DocTestParser().get_examples(inspect.getdoc(FUNCTIONS[name]) or ""), f"{name}: no >>> example"
+def test_every_docstring_has_its_sections_and_a_worked_example() -> None:
+    missing = []
+    for name, function in FUNCTIONS.items():
+        text = inspect.getdoc(function) or ""
+        sections = ("Source", "Returns", "Range")
+        missing += [f"{name}: {section}" for section in sections if not re.search(rf"\b{section}\b", text)]
+        if not doctest.DocTestParser().get_examples(text):
+            missing.append(f"{name}: a >>> example")
+    assert missing == []
 
 
 @pytest.mark.parametrize("package", ["", *(f".{name}" for name in PACKAGES)])

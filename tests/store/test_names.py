@@ -2,12 +2,10 @@
 
 from types import ModuleType
 
-import pytest
-
 from profsvc import store
 
 
-@pytest.mark.parametrize("name", store.__all__)
-def test_a_name_is_no_module(name: str) -> None:
+def test_no_name_is_a_module() -> None:
     """A module is found under its package only after somebody else has imported it."""
-    assert not isinstance(getattr(store, name), ModuleType)
+    assert len(store.__all__) > 200
+    assert [name for name in store.__all__ if isinstance(getattr(store, name), ModuleType)] == []
