@@ -18,6 +18,7 @@ from profsvc.analysis.causes.time_budget import (
     Array,
     TimeBudget,
     empty_slots,
+    lacking_warps,
     occupancy_limit,
     share_of,
 )
@@ -231,7 +232,7 @@ def _latency_causes(budget: TimeBudget, latency: Array, busy: Array) -> dict[str
     # make up for some of it, more warps for some, more loads of each warp for the rest.
     lacking = np.log(1 / np.clip(busy, 1e-3, 0.999))
     short = np.log(1 / (1 - narrow_share(c) * (1 - _chained_share(c))))
-    warps = np.log(1 / np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1))
+    warps = lacking_warps(c)
     gaps, shorter = np.log(1 / (1 - between)), np.log(1 / (1 - ended_blocks))
     needed = np.fmax(lacking, short + warps + gaps + shorter)
     words, few_warps, gaps, shorter = (latency * share_of(part, needed) for part in (short, warps, gaps, shorter))

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots, occupancy_limit, share_of
+from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots, lacking_warps, occupancy_limit, share_of
 from profsvc.analysis.potential.avoidable_work import (
     OVERHEAD,
     POSSIBLE,
@@ -165,8 +165,7 @@ def _instructions(budget: TimeBudget) -> _Instructions:
 @np.errstate(all="ignore")
 def _latency(budget: TimeBudget, wait: Array) -> _Latency:
     """By Little's law, more warps make up for some of the idle issue slots, independent instructions for the rest."""
-    occupancy = np.clip(np.nan_to_num(budget.c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1)
-    warps = np.log(1 / occupancy)
+    warps = lacking_warps(budget.c)
     ended, _, shorter = (np.log(1 / (1 - part)) for part in empty_slots(budget.c))
     lacking = np.fmax(warps + ended + shorter, np.log(1 / np.clip(budget.issued, 1e-3, 0.999)))
     few_warps, ended, few_blocks = (wait * share_of(part, lacking) for part in (warps, ended, shorter))

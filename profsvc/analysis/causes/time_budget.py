@@ -79,6 +79,16 @@ def occupancy_limit(c: Counts) -> dict[str, Array]:
 
 
 @np.errstate(all="ignore")
+def lacking_warps(c: Counts) -> Array:
+    """Natural logarithm of the factor by which warps are fewer than an SM has slots, as blocks do not fit.
+
+    A grid of less than one wave fits as it is: no resource keeps warps of it away.
+    """
+    occupancy = np.clip(np.nan_to_num(c["theoretical_occupancy_fraction"], nan=1.0), 1e-3, 1)
+    return np.where(c["waves_per_sm"] < 1, 0.0, np.log(1 / occupancy))
+
+
+@np.errstate(all="ignore")
 def empty_slots(c: Counts) -> tuple[Array, Array, Array]:
     """Share of the slots for warps of the active SMs that are empty, by why; each part of what the one before left.
 

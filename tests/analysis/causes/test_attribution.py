@@ -50,6 +50,18 @@ def test_blocks_of_one_wave_that_end_early_are_unequal() -> None:
     assert table["dependent_instructions"][1] < table["dependent_instructions"][0]
 
 
+@pytest.mark.parametrize("flaw", ["dependent_instructions", "few_loads_in_flight"])
+def test_no_resource_limits_the_warps_of_a_grid_of_less_than_one_wave(flaw: str) -> None:
+    fitting = {
+        "theoretical_occupancy_fraction": 0.375, "occupancy_limit_by_registers_blocks": 6.0,
+        "registers_per_thread": 80.0, "max_registers_per_sm": 65536.0, "max_warps_per_sm": 64.0,
+    }  # fmt: skip
+    table = shares([QUIET | FLAWS[flaw] | fitting | {"waves_per_sm": waves} for waves in (0.17, 4.0)])
+    occupancy = table.filter(like="occupancy_").sum(axis=1)
+    assert occupancy[0] == 0 < occupancy[1]
+    assert table[flaw][0] > table[flaw][1]
+
+
 def test_the_parts_of_the_time_add_up_to_it() -> None:
     table = shares([QUIET | flaw for flaw in FLAWS.values()])
     assert set(table) <= set(causes())
