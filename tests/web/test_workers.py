@@ -64,11 +64,11 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serving(engine: Engine, **settings: str) -> Iterator[Served]:
-    """Serve a store with two processes until the end of the block."""
+def serving(engine: Engine, folder: Path, **settings: str) -> Iterator[Served]:
+    """Serve a store with two processes until the end of the block; what a killed one leaves lies in a folder."""
     url = engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-m", "profsvc", "--store", url, "serve", "--port", "0", "--workers", "2"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PROFSVC_FREE_BYTES": "1"} | settings
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PROFSVC_FREE_BYTES": "1", "TMPDIR": str(folder)} | settings
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as one:
         try:
             assert one.stdout
@@ -119,7 +119,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[Engine]:
 def test_two_processes_are_one_service(either, tmp_path):
     engine = either
     files = str(tmp_path / "files")
-    with serving(engine, PROFSVC_FILES=files) as service, ThreadPoolExecutor(4) as pool:
+    with serving(engine, tmp_path, PROFSVC_FILES=files) as service, ThreadPoolExecutor(4) as pool:
         first, second = wait_for(lambda: len(found := service.workers()) == 2 and found)
         sent = list(
             pool.map(
@@ -150,8 +150,8 @@ def test_two_processes_are_one_service(either, tmp_path):
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_uploads_go_on_while_processes_are_killed(engine):
-    with serving(engine) as service:
+def test_uploads_go_on_while_processes_are_killed(engine, tmp_path):
+    with serving(engine, tmp_path) as service:
         wait_for(lambda: len(service.workers()) == 2)
         told: dict[int, int] = {}
 
@@ -200,8 +200,8 @@ def are_even(service: Served) -> bool:
         return len(sockets) == 2 and max(sockets) - min(sockets) <= 1
 
 
-def test_processes_share_memory_and_connections_and_that_of_the_schedules_is_replaced(engine):
-    with serving(engine) as service:
+def test_processes_share_memory_and_connections_and_that_of_the_schedules_is_replaced(engine, tmp_path):
+    with serving(engine, tmp_path) as service:
         found = wait_for(lambda: len(found := service.workers()) == 2 and found)
         wait_for(lambda: service.get("/livez").is_success)
         assert max(map(private_share, [*found, *service.schedulers()])) < 0.6

@@ -162,7 +162,8 @@ def test_a_search_that_was_killed_goes_on_and_finds_the_commit(found, store_file
     count = tmp_path / "count"
     fatal = f"echo x >> {count}; test $(wc -l < {count}) -eq 3 && kill -9 $PPID; {sys.executable} measure.py"
     command = [sys.executable, "-m", "profsvc", "bisect", str(found["finding_id"]), "--repo", str(folder)]
-    killed = subprocess.run([*command, "--run", fatal], capture_output=True, check=False)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}  # it leaves its folders
+    killed = subprocess.run([*command, "--run", fatal], capture_output=True, env=environment, check=False)
     assert killed.returncode == -9
     engine = store.open_store(str(store_file))
     assert len(store.select(engine, "v1_runs", project="lab bisect")) == 2
