@@ -27,6 +27,8 @@ _ONE_NUMBER = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[-+]?(?:[0
 SQLITE = b"SQLite format 3\0"
 UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
 """First bytes of compressed files that are not decompressed here -> name."""
+DECOMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""First bytes of files that are decompressed here: where they come out of one, it was compressed twice."""
 TAR_PLACE = 257
 UNSUPPORTED_LOG_HINT = (
     "; for a log with a time, name its columns: --column t=time:s --column P=power:W (or by number: "
@@ -87,6 +89,10 @@ def unrecognized_error(head: bytes, name: str | None) -> UnknownFormatError:
         return error
     if head.startswith(SQLITE):
         return _database_error(head, file)
+    if head.startswith(DECOMPRESSED):
+        return UnknownFormatError(
+            f"unrecognized format: {file} is compressed twice; decompress it once and upload that"
+        )
     if BINARY_CHARS.search(text):
         return UnknownFormatError(f"unrecognized format: {file} is not a text; {FORMATS_HINT}")
     first = next((line for line in text.splitlines() if line.strip()), "")
@@ -107,7 +113,9 @@ def _database_error(head: bytes, file: str) -> UnknownFormatError:
         do = _with_name(nvprof.do.replace("FILE.nvprof", "FILE"), file)
         return UnknownFormatError(f"{file} is {nvprof.what}; export it and upload that: {do}")
     if b"v1_kernel_totals" in head:
-        return UnknownFormatError(f"{file} is a store of profsvc, not an export; look at it with: --store {file}")
+        return UnknownFormatError(
+            f"{file} is a store of profsvc, not an export; to see its runs: profsvc --store {shlex.quote(file)} runs"
+        )
     known = "Nsight Systems, rocprof or rocprofv3"
     return UnknownFormatError(f"{file} is a SQLite database, but not of {known}; {FORMATS_HINT}")
 

@@ -1,5 +1,6 @@
 """Errors for files of unrecognized formats: the command at their end works."""
 
+import gzip
 import io
 import itertools
 import re
@@ -10,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from profsvc import formats
 from profsvc.errors import InputError
@@ -162,6 +164,12 @@ def test_one_column_of_numbers_is_counted_by_its_rows(text):
         formats.read(io.BytesIO(text.encode()), name="log.csv")
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress], ids=["gzip", "zstd"])
+def test_a_file_that_is_compressed_twice_is_said_to_be(pack):
+    with pytest.raises(InputError, match=r"raw[.]csv[.]gz is compressed twice; decompress it once"):
+        formats.read(io.BytesIO(gzip.compress(pack(b"a,b\n1,2\n"))), name="raw.csv.gz")
+
+
 def database(path, *statements):
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
@@ -181,7 +189,7 @@ def test_lines_of_an_export_in_a_database_are_no_export(tmp_path):
 
 
 def test_a_store_of_profsvc_is_named(demo):
-    with pytest.raises(InputError, match=r"is a store of profsvc.*--store own[.]db"):
+    with pytest.raises(InputError, match=r"is a store of profsvc.*: profsvc --store own[.]db runs$"):
         formats.read(io.BytesIO(Path(demo.url.database).read_bytes()), name="own.db")
 
 
