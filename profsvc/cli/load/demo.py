@@ -4,6 +4,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from click import Context
+
 from profsvc.cli.console.common import describe_upload, print_message
 from profsvc.cli.console.declaration import Group, Option
 from profsvc.cli.console.terminal import print_lines, program_in_shell, table_width
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def demo(
+    context: Context,
     keep: Annotated[Path | None, Option(help="Folder for the store and the report; default: a new one.")] = None,
     serve: Annotated[bool, Option("--serve", help="Show it in a browser, with power and a report.")] = False,
     port: Annotated[int, Option(min=0, max=65535, help="Port to serve it on; 0 means any free port.")] = 0,
@@ -41,6 +44,8 @@ def demo(
     if exports is not None:
         _copy_exports(exports)
         return
+    if context.obj["store"]:
+        raise UsageError("the demo makes a store of its own; choose the folder for it with --keep FOLDER")
     service = load_web_service() if serve else None
     folder = keep or Path(tempfile.mkdtemp(prefix="profsvc-demo-"))
     folder.mkdir(parents=True, exist_ok=True)

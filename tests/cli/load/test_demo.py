@@ -63,3 +63,10 @@ def test_exports_are_copied_again_but_replace_no_other_file(cli: Call, tmp_path)
     refused = cli("demo", "--exports", tmp_path)
     assert (refused.code, "already has another file 'phases.csv'" in refused.err) == (2, True)
     assert (tmp_path / "phases.csv").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_store_that_the_demo_would_not_use_is_refused(cli: Call, tmp_path) -> None:
+    result = cli("--store", tmp_path / "mine.sqlite", "demo", "--keep", tmp_path / "kept")
+    assert (result.code, result.out) == (2, "")
+    assert "choose the folder for it with --keep FOLDER" in result.err
+    assert list(tmp_path.iterdir()) == []
