@@ -120,7 +120,8 @@ def excursion_probability(
             far = int((values >= least).sum()) if np.abs(height[number]) >= 2 * BOUNDS[0] else values.size
             excursion = side * share @ (_lasting(far, values.size) * _longer(int(new[number])))
             earlier = np.sign(height[number]) * before.x[before.start[number] : before.stop[number]]
-            often = share @ share_probability(earlier >= least, values >= least) if far < values.size else 0.0
+            high = [part >= np.abs(height[number]) / 2 for part in (earlier, values)]
+            often = 0.0 if high[1].all() else share @ share_probability(*high)
             out[number] = max(excursion, often)
     return np.minimum(out, 1.0)
 

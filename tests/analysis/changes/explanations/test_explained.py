@@ -351,13 +351,14 @@ def test_steps_in_shared_noise_are_found_of_one_series_and_of_all(rng):
     assert len(look(x).found) >= 57
 
 
-def test_a_level_that_siblings_go_to_and_leave_is_none_for_being_there_more_often(rng):
+@pytest.mark.parametrize("height", [5.5, 9.0])
+def test_a_level_that_siblings_go_to_and_leave_is_none_for_being_there_more_often(rng, height):
     """Each level is left once in ten nights: 85 % of 150 nights after 30 % of 250 come by chance."""
-    x = two_states(rng, 40, 400, 0.1, 0.1, height=9.0)
+    x = two_states(rng, 40, 400, 0.1, 0.1, height=height)
     away = np.r_[np.arange(250) % 20 >= 14, np.arange(150) % 20 >= 3]
-    x[0] = 9.0 * away + white(rng, 1, 400)
+    x[0] = height * away + white(rng, 1, 400)
     asked, split = np.array([0]), np.array([250])
     assert excursion_probability(of(x), asked, split)[0] > 5e-4
     x[0, :250] = white(rng, 1, 250)
-    x[0, 250:] = 9.0 + white(rng, 1, 150)
+    x[0, 250:] = height + white(rng, 1, 150)
     assert excursion_probability(of(x), asked, split)[0] < 1e-5
