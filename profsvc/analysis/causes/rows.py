@@ -9,6 +9,7 @@ from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.access_patterns import has_listed_places, looks_up_tables, unused_of_l2_loads
 from profsvc.analysis.potential.avoidable_work import POSSIBLE, class_shares
+from profsvc.analysis.potential.launch_potential import start_ns
 from profsvc.analysis.potential.repeated_loads import evicted_share, read_again
 from profsvc.formulas.performance.lost_time import saving_interval
 from profsvc.specs.advice.causes import causes, least_shares
@@ -20,6 +21,7 @@ LIMITS_OF_UNITS = {
     "l1": ("shared_memory_limit",),
 }
 """Limits that a launch may have by the unit that its ideal time depends on; of the other units: arithmetic."""
+START_LIMIT = "launch_limit"
 
 
 def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.DataFrame) -> pd.DataFrame:
@@ -51,7 +53,9 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
     excess = amounts / least
     stands_out = (excess > 1) & (proven > 0)
     has_gain = np.isnan(loss) | stands_out.any(axis=1)
-    limits = _limits(shares, bounds["ideal_bound"].tolist())
+    # Where no unit works as long as blocks take to start and to drain, none of them is the limit.
+    is_start = 2 * start_ns(Counts(counters)) > ideal
+    limits = np.where(is_start, START_LIMIT, _limits(shares, bounds["ideal_bound"].tolist()))
     known = shares.notna().any(axis=1).to_numpy()
     place, column = np.nonzero((amounts > 0) & known[:, None])
     own = np.flatnonzero(known)

@@ -25,8 +25,6 @@ ROOFLINE_UNITS = ("dram", "fp32", "fp64", "tensor")
 SHARED_UNITS = ("dram", "l2")
 """Units that all SMs share."""
 
-# Causes that share units: local memory traffic, and other traffic beyond the requested bytes.
-
 # Nsight Compute calls a launch latency bound when no throughput passes 60 % of its peak.
 LATENCY_BOUND_BELOW = 0.6
 # Below this share of the time, data and arithmetic are too little for a roofline to mean anything.
@@ -38,6 +36,11 @@ def ramp_ns(c: Counts) -> np.ndarray:
     with np.errstate(all="ignore"):
         idle = 1.0 - c["sm_active_cycles_max"] / c["sm_elapsed_cycles_avg"]
     return np.clip(np.nan_to_num(idle), 0.0, 1.0) * c["duration_ns"]
+
+
+def start_ns(c: Counts) -> np.ndarray:
+    """Time that a launch takes whatever its units do: launch and drain, and until the first data arrive."""
+    return np.asarray(ramp_ns(c) + fill_ns(c))
 
 
 @np.errstate(all="ignore")
@@ -122,7 +125,7 @@ def launch_potentials(
     T, ramp, times = c["duration_ns"], ramp_ns(c), useful_times(c, figures)
     share = np.array([attainable[u] for u in UNITS])
     needed = needed_ns(c, times, share)
-    start = ramp + fill_ns(c)
+    start = start_ns(c)
     joint = joint_bound(T, start, needed, np.ones(len(UNITS)))
     ratio = {}
     for name, members in (("mem", MEMORY_UNITS), ("arith", [u for u in UNITS if u not in MEMORY_UNITS])):

@@ -50,6 +50,13 @@ def test_without_a_saving_beyond_its_uncertainty_the_limit_comes_first() -> None
     assert rows([QUIET | FLAWS["dependent_instructions"]], 0.1e5).iloc[0]["cause"] == "dependent_instructions"
 
 
+def test_a_launch_that_only_starts_and_drains_is_at_the_limit_of_that() -> None:
+    tiny = QUIET | {"duration_ns": 2e3, "sm_elapsed_cycles_avg": 3500.0, "sm_active_cycles_max": 2000.0}
+    longer = QUIET | {"duration_ns": 1e5, "sm_elapsed_cycles_avg": 175e3, "sm_active_cycles_max": 174e3}
+    assert rows([tiny], 2e3)["cause"][0] == "launch_limit"
+    assert rows([longer], 1e5)["cause"][0] == "memory_limit"
+
+
 NO_OTHER_WORK = dict.fromkeys(
     (
         "inst_fp64_thread", "inst_tensor_warp", "global_store_inst_warp", "global_store_bytes_requested",
