@@ -151,7 +151,7 @@ class Scanner:
                 yield from self._extend(line)
                 return
             yield self._give_up(f"a quote is not closed before the next row on line {number}")
-        if self.header is not None and self.row.match(line):
+        if self.header is not None and self.row.match(line) and not self._is_header_of_domains(line):
             if line.count('"') % 2 and not self._unescaped(line.strip()):
                 self.open, self.open_line, self.open_size = [line], number, len(line)
             else:
@@ -204,6 +204,9 @@ class Scanner:
                 header.index(name) for name in (*IDENTITY_COLUMNS, *_METRIC_COLUMNS) if name in header
             )
         self.block = False
+
+    def _is_header_of_domains(self, line: str) -> bool:
+        return self.row is _DOMAIN_ROW and parse_header(line) is not None
 
     def _interrupts(self, line: str) -> bool:
         # Inside a quoted cell a quote is doubled, so a line that begins like a quoted row is a new row.

@@ -24,6 +24,7 @@ from profsvc.formats.ncu.details_blocks import (
 from profsvc.formats.ncu.details_wide import PageColumns, empty_cells, metric_rows, wide_metrics
 from profsvc.formats.parsing.numbers import Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, Record
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.tables import Batch, ColumnTable, Table, Wide, WideColumns
@@ -242,7 +243,7 @@ class _Reader:
 
     def __init__(self, text: Text) -> None:
         self.text, self.ledger, self.page = text, ncu_launches.NcuLedger(), _Page(_number_evidence(text))
-        self.scanner = Scanner("details")
+        self.scanner, self.repeated = Scanner("details"), RepeatedTables(text)
         self.layout: Layout | None = None
         self.widths: list[str] = []
         self.line = 1
@@ -260,7 +261,7 @@ class _Reader:
         yield self.ledger.last(self.text, "details", layout, self.page.numbers.number_format, self.page.count)
 
     def _plan(self) -> ColumnPlan | None:
-        known = self.layout is not None and self.scanner.in_quoted_table
+        known = self.layout is not None and self.scanner.in_quoted_table and not self.repeated.by_lines
         return self.layout.plan if self.layout and known and self.page.numbers.number_format.decimal == "." else None
 
     def _take_part(self, part: ParsedRows) -> Generator[Batch, None, bool]:
@@ -270,17 +271,21 @@ class _Reader:
         for record in self.scanner.rows_follow():
             self.ledger.add(record)
         self.ledger.stored += part.rows
+        self.repeated.passed(self.line, self.line + part.rows - 1)
         self.line += part.rows
         yield self.ledger.batch(taken[0], wide=taken[1])
         return True
 
     def _take_lines(self, lines: list[str]) -> Iterator[Batch]:
         for line in lines:
-            for record in self.scanner.feed(self.line, line):
+            covered = self.repeated.covers(self.line)
+            self.ledger.skipped += covered
+            for record in () if covered else self.scanner.feed(self.line, line):
                 yield from self._record(record)
             self.line += 1
 
     def _record(self, record: Record) -> Iterator[Batch]:
+        record = self.repeated.settle(record)
         if record.kind == HEADER:
             self.layout = Layout(record.cells)
             self.page.begin(self.layout)

@@ -16,6 +16,7 @@ from profsvc.formats.ncu.csv_lines import IDENTITY_COLUMNS, Scanner, first_page_
 from profsvc.formats.ncu.raw_blocks import Bounds, ColumnPlan, ParsedRows, parse
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, UNITS, Record
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, Table, Wide, WideColumns
 
@@ -254,7 +255,7 @@ class _Reader:
     def __init__(self, text: Text, evidence: Evidence, scales: ncu_launches.UnitScales) -> None:
         self.text, self.scales = text, scales
         self.ledger, self.page, self.scanner = ncu_launches.NcuLedger(), RawPage(evidence, scales), Scanner("raw")
-        self.layout = RawLayout([])
+        self.layout, self.repeated = RawLayout([]), RepeatedTables(text)
         self.widths: list[str] = []
         self.line = 1
 
@@ -269,7 +270,8 @@ class _Reader:
 
     def _plan(self) -> ColumnPlan | None:
         layout, number_format = self.layout, self.page.numbers.number_format
-        if not (self.scanner.in_quoted_table and layout.units and layout.places and number_format.decimal == "."):
+        known = self.scanner.in_quoted_table and layout.units and layout.places and not self.repeated.by_lines
+        if not (known and number_format.decimal == "."):
             return None
         return ColumnPlan(len(layout.header), list(layout.identity.values()), layout.places, number_format)
 
@@ -281,18 +283,22 @@ class _Reader:
         for record in self.scanner.rows_follow():
             self.ledger.add(record)
         self.ledger.stored += part.rows
+        self.repeated.passed(self.line, self.line + part.rows - 1)
         self.line += part.rows
         yield self.ledger.batch(taken[0], wide=taken[1])
         return True
 
     def _take_lines(self, lines: list[str]) -> Iterator[Batch]:
         for line in lines:
-            for record in self.scanner.feed(self.line, line):
+            covered = self.repeated.covers(self.line)
+            self.ledger.skipped += covered
+            for record in () if covered else self.scanner.feed(self.line, line):
                 yield from self._record(record)
             self.line += 1
 
     def _record(self, record: Record) -> Iterator[Batch]:
         self.layout = self.layout.after(record, self.scales)
+        record = self.repeated.settle(record)
         if record.kind == HEADER:
             yield from self._rest()
             self.page.begin(self.layout)

@@ -10,6 +10,7 @@ from profsvc.formats.ncu.values import MetricRows, Subject
 from profsvc.formats.parsing.ledger import whole_number
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch
 
@@ -123,7 +124,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     with Text(stream) as text:
         number_format = _number_format(text)
         ledger, page, widths = ncu_launches.NcuLedger(), _Page(Numbers(number_format)), []
-        for record in records(text.lines(), "summary"):
+        for record in map(RepeatedTables(text).settle, records(text.lines(), "summary")):
             if record.kind == HEADER:
                 page.begin(_Layout(record.cells))
                 widths.append(f"{len(record.cells)} columns")

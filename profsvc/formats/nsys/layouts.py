@@ -15,6 +15,7 @@ _REPORT_LINE = re.compile(
     r"|\[[0-9]{1,4}/[0-9]{1,4}\] Executing '(?P<executed>[A-Za-z0-9_]+)"
     r"|\s*\*\* .*\((?P<titled>[a-z0-9_]+)(?::[^()]*)?\):\s*$"
 )
+_FILE_LINE = re.compile(r"(?:# )?(?:Processing \[(?P<processed>[^\]]*)\] with|Running \[\S+ (?P<run>[^\]]*)\])")
 _ALIASES = {
     "Average": "Avg",
     "Minimum": "Min",
@@ -193,4 +194,14 @@ def report_named_by(line: str) -> str | None:
     'gpukernsum'
     """
     match = _REPORT_LINE.match(line)
+    return match[str(match.lastgroup)] if match else None
+
+
+def file_named_by(line: str) -> str | None:
+    """Return the report file that a line of the tool names; None for other lines.
+
+    >>> file_named_by("Processing [a.sqlite] with [/opt/nsys/reports/cuda_api_sum.py]... ")
+    'a.sqlite'
+    """
+    match = _FILE_LINE.match(line)
     return match[str(match.lastgroup)] if match else None

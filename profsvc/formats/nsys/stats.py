@@ -7,13 +7,14 @@ import numpy as np
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.line_blocks import BLOCK_BYTES, read_blocks
-from profsvc.formats.nsys.layouts import Layout, layout_of, report_named_by, unsupported_report
+from profsvc.formats.nsys.layouts import Layout, file_named_by, layout_of, report_named_by, unsupported_report
 from profsvc.formats.nsys.report_rows import ReportReader, add_evidence
 from profsvc.formats.nsys.stats_blocks import ColumnPlan, ParsedRows, column_plan, parse
 from profsvc.formats.parsing.embedded_tables import Scanner, header_in
 from profsvc.formats.parsing.head import header_lines
 from profsvc.formats.parsing.numbers import Evidence
 from profsvc.formats.parsing.records import SKIP, Record, split_cells
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, ColumnTable, Table, Wide
 
@@ -57,7 +58,8 @@ class _Reader:
         self.reports = ReportReader(evidence.decide())
         self.seen = _evidence_version(evidence)
         self.line = 1
-        self.banner = ""
+        self.banner, self.file = "", ""
+        self.repeated = RepeatedTables(text)
 
     def batches(self) -> Iterator[Batch]:
         blocks = self.text.blocks(BLOCK_BYTES)
@@ -67,11 +69,13 @@ class _Reader:
         yield self.reports.last(self.text.encoding)
 
     def _plan(self) -> ColumnPlan | None:
-        return _plan(self.scanner, self.separator, self.evidence)
+        return None if self.repeated.by_lines else _plan(self.scanner, self.separator, self.evidence)
 
     def _take_lines(self, lines: list[str]) -> Iterator[Batch]:
         for line in lines:
-            for record in self.scanner.feed(self.line, line):
+            covered = self.repeated.covers(self.line)
+            self.reports.rows.ledger.skipped += covered
+            for record in () if covered else self.scanner.feed(self.line, line):
                 self._record(record)
             self.line += 1
             if self.reports.rows.full:
@@ -84,10 +88,10 @@ class _Reader:
             self.seen = _evidence_version(self.evidence)
             self.reports.read_as(self.evidence.decide())
         if record.kind == SKIP and (name := report_named_by(record.text)):
-            self.banner = name
+            self.banner, self.file = name, file_named_by(record.text) or self.file
         elif record.kind == SKIP and layout is None and self.banner and len(self.scanner.split(record.text)) > 2:
             self.reports.others[self.banner] = None
-        self.reports.add(record, layout)
+        self.reports.add(self.repeated.settle(record, self.file), layout)
 
     def _take_part(self, part: ParsedRows) -> Generator[Batch, None, bool]:
         rows, plan = self.reports.rows, self._plan()
@@ -106,6 +110,7 @@ class _Reader:
                 rows.launches += len(columns["line"])
             tables[name] = ColumnTable(name, len(columns["line"]), columns)
         self.scanner.passed()
+        self.repeated.passed(self.line, self.line + part.rows - 1)
         self.line += part.rows
         self.reports.stored += part.rows
         rows.ledger.stored += part.rows

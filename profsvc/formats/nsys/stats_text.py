@@ -7,10 +7,11 @@ from itertools import chain
 from typing import BinaryIO
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.nsys.layouts import Layout, layout_of, report_named_by, unsupported_report
+from profsvc.formats.nsys.layouts import Layout, file_named_by, layout_of, report_named_by, unsupported_report
 from profsvc.formats.nsys.report_rows import Records, ReportReader, number_format_of
 from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text, ends_inside
 from profsvc.tables import Batch
 
@@ -77,7 +78,7 @@ class _LineScanner:
 
     def __init__(self) -> None:
         self.table: _Table | None = None
-        self.title = self.unit = ""
+        self.title = self.unit = self.file = ""
         self.others: dict[str, None] = {}
 
     def feed(self, number: int, line: str, after: str) -> Record:
@@ -99,6 +100,7 @@ class _LineScanner:
         name, match = report_named_by(line), _TITLE.match(line)
         if name or match:
             self.title = name or (match["old"] if match else None) or ""
+            self.file = file_named_by(line) or self.file
             self.unit = _UNITS.get((match["unit"] if match else None) or "", "")
         return bool(name or match)
 
@@ -150,8 +152,9 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         if why := _why_nothing_is_read(_records(text.lines(), _LineScanner())):
             raise BrokenInputError(why)
         reports = ReportReader(number_format_of(_records(text.lines(), _LineScanner())))
-        scanner, cut = _LineScanner(), 0
-        for record, layout in _records(text.lines(), scanner):
+        scanner, repeated, cut = _LineScanner(), RepeatedTables(text), 0
+        for found, layout in _records(text.lines(), scanner):
+            record = repeated.settle(found, scanner.file)
             cut += record.kind == ROW and record.cells[-1].endswith(_TRUNCATION_MARKS)
             reports.add(record, layout)
             if reports.rows.full:

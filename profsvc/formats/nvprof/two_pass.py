@@ -19,6 +19,7 @@ from profsvc.formats.nvprof.tables import INTEGER_COLUMNS, TEXT_COLUMNS, TOOL, N
 from profsvc.formats.nvprof.values import REPLAY_WARNING, MemcpyUnits, Values, split_unit
 from profsvc.formats.parsing.numbers import DOT_MARKS_DECIMALS, Evidence, NumberFormat
 from profsvc.formats.parsing.records import REJECT, ROW, SKIP, Record
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, ColumnTable, Table
 
@@ -131,7 +132,7 @@ class _Reader:
     def __init__(self, text: Text, scanner: Scanner, signs: FileConventions, base: int, is_csv: bool) -> None:
         self.text, self.scanner, self.signs, self.base, self.is_csv = text, scanner, signs, base, is_csv
         self.ledger, self.page = NvprofLedger(), TableRows(Values(signs.decide(), base))
-        self.count = signs.count
+        self.count, self.repeated = signs.count, RepeatedTables(text)
         self.line = 1
         self.checked: Layout | None = None
 
@@ -142,13 +143,14 @@ class _Reader:
             self._record(record)
 
     def _plan(self) -> ColumnPlan | None:
-        return (
-            column_plan(self.scanner.layout, self.page.values) if self.is_csv and self.signs.evidence.settled else None
-        )
+        is_plain = self.is_csv and self.signs.evidence.settled and not self.repeated.by_lines
+        return column_plan(self.scanner.layout, self.page.values) if is_plain else None
 
     def _take_lines(self, lines: list[str]) -> Iterator[Batch]:
         for line in lines:
-            for record in self.scanner.feed(self.line, line):
+            covered = self.repeated.covers(self.line)
+            self.ledger.skipped += covered
+            for record in () if covered else self.scanner.feed(self.line, line):
                 self._record(record)
             self.line += 1
             if self.page.size >= BATCH_ROWS or self.ledger.full:
@@ -161,6 +163,7 @@ class _Reader:
             self.count = self.signs.count
             if (number_format := self.signs.decide()) != self.page.values.number_format:
                 self.page.values = Values(number_format, self.base)
+        record = self.repeated.settle(record, layout and (layout.process_id, layout.process_name, layout.within))
         if record.kind == ROW and layout is not None:
             if self.is_csv and layout.kind in (TRACE, SUMMARY) and layout is not self.checked:
                 _check_units(record.line, layout)
@@ -189,6 +192,7 @@ class _Reader:
             tables[name] = ColumnTable(name, rows, columns)
         self.page.note(layout, part.devices, part.rows)
         self.ledger.stored += part.rows
+        self.repeated.passed(self.line, self.line + part.rows - 1)
         self.line += part.rows
         yield self.ledger.batch(tables)
         return True

@@ -14,6 +14,7 @@ from profsvc.tables import Batch, ColumnTable, Wide, as_frames
 from profsvc.tables.column_tables import integers_of
 from profsvc.tables.on_demand import pd
 
+MAX_REPORTED = 3
 NUL_REASON = "the line has NUL bytes, as after a power cut or on a full disk"
 
 
@@ -57,13 +58,31 @@ class LineCompletion:
     def _numbered_wide(self, wide: Wide) -> Wide:
         return replace(wide, lines=self._in_file(wide.lines))
 
+    def _repetitions(self) -> str:
+        """Return which tables are stored once."""
+        repeated = self.notes.repeated
+        firsts, lasts, earlier = (self._in_file(np.array(lines)).tolist() for lines in zip(*repeated, strict=True))
+        spans = [
+            f"lines {first} to {min(last, self.lines + len(self.notes.nul_lines))} repeat those from line {other} on"
+            for first, last, other in zip(firsts, lasts, earlier, strict=True)
+        ]
+        more = len(spans) - MAX_REPORTED
+        shown = ", ".join(spans[:MAX_REPORTED]) + (f", and so do {counted(more, 'more table')}" if more > 0 else "")
+        return (
+            f"{shown}: byte for byte the same table, so it is stored once; if it is of another run, upload it as a "
+            "file of its own"
+        )
+
     def last(self) -> Batch | None:
         """Return a batch to follow the last batch of the reader; None if there is nothing to add."""
         messages, notes = [self.message] if self.message else [], self.notes
-        if notes.unended.strip() and self.rejected_to < self.lines:
+        repeated_to = notes.repeated[-1].last if notes.repeated else 0
+        if notes.unended.strip() and max(self.rejected_to, repeated_to) < self.lines:
             may = "" if notes.unended.endswith(('"', "\r")) else "; if the file was cut, its last value may be cut"
             line = self.lines + len(notes.nul_lines)
             messages.append(f"the last line, {line}, was stored although it has no newline{may}")
+        if notes.repeated:
+            messages.append(self._repetitions())
         if notes.nul_lines:
             messages.append(f"{counted(len(notes.nul_lines), 'line')} with NUL bytes rejected, as after a power cut")
         if not messages:

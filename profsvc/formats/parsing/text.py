@@ -9,7 +9,7 @@ import io
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from profsvc.errors import InputError
@@ -25,16 +25,26 @@ UTF16_SAMPLE_BYTES, MIN_UTF16_CHARS = 64, 8
 MAX_NUL_TEXT_CHARS = 200
 
 
+class RepeatedLines(NamedTuple):
+    """The first and the last line of a table that repeats an earlier one, and the first line of that."""
+
+    first: int
+    last: int
+    earlier: int
+
+
 @dataclass
 class LineNotes:
-    """Lines of a stream with NUL bytes, and a last line without a line end.
+    """Lines of a stream with NUL bytes, repeated tables, and a last line without a line end.
 
     Readers do not see lines with NUL bytes, which a power cut may leave in a log; ``nul_lines`` has their numbers and
-    ``nul_texts`` their text without the NUL bytes. ``unended`` is the text of a last line without a line feed.
+    ``nul_texts`` their text without the NUL bytes. ``repeated`` has tables that are stored once, by the lines that the
+    reader sees. ``unended`` is the text of a last line without a line feed.
     """
 
     nul_lines: list[int] = field(default_factory=list)
     nul_texts: list[str] = field(default_factory=list)
+    repeated: list[RepeatedLines] = field(default_factory=list)
     unended: str = ""
 
 
@@ -211,11 +221,13 @@ class Text:
         return self._file.read(size + 1).decode(self._encoding.removesuffix("-sig"), "replace")
 
     def _pieces(self, place: int) -> Iterator[str]:
-        self._file.seek(place)
         decoder = codecs.getincrementaldecoder(self._encoding)("replace")
         final = False
         while not final:
-            chunk = self._file.read(CHUNK_BYTES)
+            with self._turn:
+                self._file.seek(place)
+                chunk = self._file.read(CHUNK_BYTES)
+            place += len(chunk)
             final = not chunk
             yield decoder.decode(chunk, final)
 
@@ -253,7 +265,23 @@ class Text:
 
         ``first`` is the size of the first block, of which a reader may need only the header.
         """
-        place, wanted = self._start, first or size
+        yield from self._blocks(self._start, size, first or size)
+
+    def blocks_at(self, place: int, size: int) -> Iterator[bytes]:
+        """Yield the same bytes in blocks from a place in them, which a reader of `blocks` has passed."""
+        if not self._is_examined or (self._encoding == "utf-8" and not self._notes.nul_lines):
+            yield from map(bytes, self._blocks(self._start + place, size, size))
+            return
+        for block in self._encoded_blocks(self._start, size):
+            if place < len(block):
+                yield block[place:]
+            place = max(0, place - len(block))
+
+    def note_repeated(self, lines: RepeatedLines) -> None:
+        """Note a table that repeats an earlier one."""
+        self._notes.repeated.append(lines)
+
+    def _blocks(self, place: int, size: int, wanted: int) -> Iterator[bytes | memoryview]:
         while True:
             piece, is_special = self._read_at(place, wanted)
             if is_special:

@@ -1,0 +1,155 @@
+"""A report that stands twice in one file is stored once; other reports of the same program are all stored."""
+
+import gzip
+import io
+
+import pytest
+
+from profsvc.formats.ncu import raw
+from profsvc.formats.parsing.text import Text
+from tests.formats.both_ways import READERS, unpacked
+from tests.formats.fixtures import good, shown
+
+FOLDERS = ("ncu_raw", "ncu_details", "ncu_summary", "nvprof", "nvprof_text", "nsys_stats", "nsys_text")
+IN_BLOCKS = {"ncu_raw", "ncu_details", "nvprof", "nsys_stats"}
+# One of its tables names no process and the last one does, so its copy is of that process.
+OF_ANOTHER_PROCESS = {"one_blank.txt"}
+FILES = [path for path in good(*FOLDERS) if path.name not in OF_ANOTHER_PROCESS]
+
+NCU_HEADER = '"ID","Process ID","Process Name","Host Name","Kernel Name","Device","gpu__time_duration.sum"\n'
+NVPROF = (
+    "=={pid}== NVPROF is profiling process {pid}, command: ./app\n=={pid}== Profiling result:\n"
+    '"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
+    '"GPU activities",100.00,{time},1,{time},{time},{time},"[CUDA memset]"\n'
+)
+NSYS = (
+    "Processing [{file}] with [/opt/nsys/reports/cuda_gpu_kern_sum.py]... \n"
+    "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    "100.0,{time},1,{time},{time},{time},{time},0.0,saxpy\n\n"
+)
+
+
+def ncu(*times: str, process: int = 7, units: str = "us") -> bytes:
+    rows = (f'"{number}","{process}","a.out","host","saxpy","0","{time}"\n' for number, time in enumerate(times))
+    return (NCU_HEADER + f'"","","","","","","{units}"\n' + "".join(rows)).encode()
+
+
+def appended(first: bytes, second: bytes) -> bytes:
+    """Two files in one; the second without its byte order mark, below a whole line of the first."""
+    if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return first + second[2:]
+    return first.removesuffix(b"\n") + b"\n" + second.removeprefix(b"\xef\xbb\xbf")
+
+
+def rows(content) -> dict[str, int]:
+    return {name: len(table) for name, table in content.tables.items() if len(table) and name != "rejects"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=shown)
+def test_a_report_appended_to_itself_is_stored_once(path, read_all):
+    data = unpacked(path)
+    once, twice = read_all(data), read_all(appended(data, data))
+    assert rows(twice) == rows(once)
+    assert twice.stored == once.stored
+    assert ("byte for byte" in twice.message) == bool(once.stored)
+    folder = path.parent.name
+    if folder in IN_BLOCKS:
+        READERS[folder].agree(appended(data, data))
+
+
+@pytest.mark.parametrize("other", [ncu("5", "6", process=8), ncu("1", "3"), ncu("1"), ncu("1", "2", units="ns")])
+def test_reports_that_differ_are_stored_each(other, read_all):
+    one = ncu("1", "2")
+    content = read_all(one + other + b"the program says\n")
+    assert len(content.launches) == len(read_all(one).launches) + len(read_all(other).launches)
+    assert content.message == ""
+
+
+def test_the_lines_of_each_repetition_are_named(read_all):
+    one, other = ncu("1", "2"), ncu("8")
+    content = read_all(one + other + b"==PROF== Connected\n" + one + one)
+    assert content.launches["line"].tolist() == [3, 4, 7]
+    assert (content.stored, content.skipped, content.rejected) == (3, 13, 0)
+    assert content.message == (
+        "lines 9 to 12 repeat those from line 1 on, lines 13 to 16 repeat those from line 1 on: byte for byte the same "
+        "table, so it is stored once; if it is of another run, upload it as a file of its own"
+    )
+    assert "and so do 2 more tables:" in read_all(one * 6).message
+
+
+def test_the_file_may_end_inside_a_repetition(read_all):
+    one = ncu("1", "2", "3")
+    for end in range(one.index(b'"1","7"') - 1, len(one)):
+        content = read_all(one + one[:end])
+        assert (len(content.launches), content.stored) == (3, 3), one[:end]
+        assert content.skipped + content.rejected + 3 == len((one + one[:end]).splitlines())
+        assert content.message.startswith("lines 6 to ")
+    assert read_all(one + one[:-5]).message.startswith("lines 6 to 10 repeat those from line 1 on:")
+
+
+def test_of_a_longer_copy_only_what_is_new_is_stored(read_all):
+    content = read_all(ncu("1", "2") + ncu("1", "2", "3") + ncu("1", "2", "3", "4"))
+    assert content.launches["line"].tolist() == [3, 4, 9, 15]
+    assert content.launches["source_id"].tolist() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("page", "same", "others"),
+    [
+        (NVPROF, {"pid": 1, "time": "1.088"}, [{"pid": 2, "time": "1.088"}, {"pid": 1, "time": "1.120"}]),
+        (
+            NSYS,
+            {"file": "a.sqlite", "time": 1088},
+            [{"file": "b.sqlite", "time": 1088}, {"file": "a.sqlite", "time": 9}],
+        ),
+    ],
+)
+def test_a_banner_may_tell_reports_with_equal_rows_apart(page, same, others, read_all):
+    one = page.format_map(same).encode()
+    assert len(read_all(one + one).kernel_summaries) == 1
+    for other in others:
+        content = read_all(one + page.format_map(other).encode())
+        assert len(content.kernel_summaries) == 2
+        assert content.message == ""
+
+
+def test_members_of_gzip_and_lines_with_nul_bytes(read_all):
+    one = ncu("1", "2")
+    assert len(read_all(gzip.compress(one) + gzip.compress(one)).launches) == 2
+    content = read_all(b"\0\0\n" + one + one)
+    assert len(content.launches) == 2
+    assert content.message.startswith("lines 6 to 9 repeat those from line 2 on:")
+
+
+LONG = {
+    "ncu_raw": lambda n: ncu(*map(str, range(n))),
+    "ncu_details": lambda n: (
+        '"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+        + "".join(f'"{i // 3}","7","f","S","M{i % 3}","%","{i}"\n' for i in range(n))
+    ).encode(),
+    "nvprof": lambda n: (
+        '"Start","Duration","Name","Correlation_ID"\nns,ns,,\n'
+        + "".join(f'{i},{i % 7},"cudaLaunchKernel",{i}\n' for i in range(n))
+    ).encode(),
+    "nsys_stats": lambda n: (
+        "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n"
+        + "".join(f"{i},{i % 7},cudaLaunchKernel,0,{i},1,2,20,a\n" for i in range(n))
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_tables_are_compared_in_blocks(name):
+    one = LONG[name](3000)
+    reader = READERS[name]
+    assert reader.agree(one + one, block=5000)[1][:2] == [3000, 2 * one.count(b"\n") - 3000]
+    # A difference in the last row is seen.
+    other = one[:-20] + one[-20:].replace(b"2999", b"2998")
+    assert reader.agree(one + other, block=5000)[1][0] == 6000
+
+
+def test_nothing_is_read_again_unless_a_header_and_a_first_row_repeat(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Text, "blocks_at", lambda self, place, size: asked.append(place) or iter(()))
+    list(raw.read(io.BytesIO(ncu("1", "2") + NCU_HEADER.replace("Device", "Context").encode())))
+    assert asked == []
