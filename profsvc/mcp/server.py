@@ -1,23 +1,20 @@
-"""The tools and their server: over stdio for one assistant, over streamable HTTP for many."""
+"""The server of the tools: over stdio for one assistant, over streamable HTTP for many."""
 
 import functools
-import io
 import ipaddress
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
-from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from profsvc import docs, settings, store
+from profsvc import settings, store
 from profsvc.api import LocalStore
 from profsvc.errors import AccessError, ProfsvcError
-from profsvc.mcp import answers
-from profsvc.mcp.access import Access, Target, guarded
+from profsvc.mcp import answers, tools
+from profsvc.mcp.access import Access, guarded
 from profsvc.reports.rows import plain
 
 INSTRUCTIONS = """\
@@ -26,24 +23,6 @@ profsvc stores GPU profiles and says what limits each kernel. A tuning loop:
 3. change that, profile again, upload to a new run, 4. did_it_help: achieved speedup, noise, what changed.
 Stop when what_to_change answers stop_here. Names of numbers end with their units. Runs go by name or id.
 """
-MAX_DOC_CHARS = 8_000
-MAX_ROWS = 200
-MAX_CONTENT_CHARS = 4_000_000
-
-
-def _text_or_number(description: str, number: str) -> Any:
-    """Return what makes an argument a text that may be given as a whole number, written as ``number`` then."""
-    return (
-        BeforeValidator(lambda given: number.format(given) if type(given) is int else given),
-        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}], "description": description}),
-    )
-
-
-# A run_id of an answer is the number of a run, even if another run has digits for a name.
-Run = Annotated[str, *_text_or_number("run, by name, project/name or id", "id:{}")]
-Kernel = Annotated[
-    str, *_text_or_number("launch number, or a part of the kernel name; empty: where most is to save", "{}")
-]
 Context_ = Context[Any, Any]
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
@@ -53,115 +32,23 @@ def make_server(access: Access, *, write: bool = False) -> MCPServer:
     """Return the server with its tools; without ``write`` none of them changes anything."""
     server: MCPServer = MCPServer("profsvc", instructions=INSTRUCTIONS, version=settings.version(), log_level="ERROR")
 
-    def tool(needs: str, annotations: ToolAnnotations = READS) -> Callable[[Callable[..., Any]], None]:
-        """Add a tool that needs a scope; its first argument is the store or service that the call may use."""
+    def add(needs: str, *functions: Callable[..., Any], name: str | None = None, writes: bool = False) -> None:
+        """Add tools that need a scope."""
+        for function in functions:
+            tool = _guarded_tool(access, needs, function)
+            server.add_tool(tool, name, annotations=WRITES if writes else READS, structured_output=False)
 
-        def add(function: Callable[..., Any]) -> None:
-            server.add_tool(_guarded_tool(access, needs, function), annotations=annotations, structured_output=False)
-
-        return add
-
-    @tool("read")
-    def list_runs(target: Target, project: str = "", limit: Annotated[int, Field(ge=1, le=100)] = 20) -> Any:
-        """List the newest runs."""
-        return answers.runs(target, project, limit)
-
-    @tool("read")
-    def show_run(target: Target, run: Run, limit: Annotated[int, Field(ge=1, le=50)] = 10) -> Any:
-        """Show where a run can save most time: causes by time saved, and its longest launches."""
-        return answers.run(target, run, limit)
-
-    @tool("read")
-    def what_to_change(target: Target, run: Run, kernel: Kernel = "") -> Any:
-        """Say what to change in a kernel: causes of lost time with evidence, cost, first step and source lines."""
-        return answers.what_to_change(target, run, kernel)
-
-    @tool("read", WRITES if write else READS)
-    def did_it_help(
-        target: Target,
-        before: Run,
-        after: Run,
-        renamed: Annotated[dict[str, str] | None, Field(description="old kernel name to new name")] = None,
-    ) -> Any:
-        """Say whether a change made kernels faster: speedup, noise, causes, and warnings such as other clocks."""
-        return answers.did_it_help(target, before, after, renamed or {}, record=write and _may_record(access))
-
-    @tool("read")
-    def explain_number(target: Target, name: str, run: Run = "", kernel: Kernel = "") -> Any:
-        """Say what a criterion, counter, metric or model means; with a run, from which file and line it comes."""
-        view = target.explain(name, run or None, kernel or None)
-        kept = ("name", "kind", "title", "unit", "meaning", "formula", "source", "hint", "trace")
-        return {key: view[key][:20] if key == "trace" else view[key] for key in kept if view.get(key)}
-
-    @tool("sql")
-    def ask_sql(
-        target: Target,
-        query: Annotated[str, Field(description="one SELECT over the v1_ views; read_docs('views') lists them")],
-        parameters: Annotated[dict[str, str | float | None] | None, Field(description="values of :name")] = None,
-        limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 50,
-    ) -> Any:
-        """Run a read-only SQL query over the documented views."""
-        found = target.ask(query, parameters or {}, limit=limit)
-        rows = [list(row.values()) for row in found["rows"]]
-        return {"columns": found["columns"], "rows": rows, "truncated": found["truncated"]}
-
-    @tool("read")
-    def read_docs(
-        _target: Target, topic: str = "", start: Annotated[int, Field(ge=0, description="first character")] = 0
-    ) -> Any:
-        """Read a page of the documentation; without a topic, list the pages."""
-        if not topic:
-            return {"topics": {name: one.summary for name, one in docs.topics().items()}}
-        page = docs.topic(topic)
-        text, end = page.text, start + MAX_DOC_CHARS
-        return {"topic": page.name, "text": text[start:end], "next_start": end if end < len(text) else None}
-
+    add("read", tools.list_runs, tools.show_run, tools.what_to_change)
+    # Over HTTP a token that only reads must not write, so predictions are not recorded.
+    add("read", tools.comparing(record=write and not access.over_http), writes=write)
+    add("read", tools.explain_number)
+    add("sql", tools.ask_sql)
+    add("read", tools.read_docs)
     if write:
-        _add_upload(access, tool)
+        # Over stdio the files are of this machine.
+        upload = tools.upload_text if access.over_http else tools.upload_file
+        add("upload", upload, name="upload_profile", writes=True)
     return server
-
-
-def _add_upload(access: Access, tool: Callable[..., Callable[[Callable[..., Any]], None]]) -> None:
-    """Add the tool that uploads: files of this machine over stdio, given text over HTTP."""
-
-    def stored(target: Target, source: Any, name: str, run: str, project: str, commit: str) -> Any:
-        asked = {"run": run, "project": project, "commit": commit}
-        given: dict[str, Any] = {key: value for key, value in asked.items() if value}
-        said = target.submit(source, file_name=name, **given)
-        kept = ("run_id", "run", "upload_id", "format", "known", "launches", "lines_rejected", "message", "warnings")
-        return {key: said[key] for key in kept} | {"see": answers.link(target, said["run_id"])}
-
-    if access.over_http:
-
-        @tool("upload", WRITES)
-        def upload_profile(
-            target: Target,
-            content: Annotated[str, Field(description="text of the export", max_length=MAX_CONTENT_CHARS)],
-            run: str,
-            file_name: str = "profile.csv",
-            project: str = "",
-            commit: str = "",
-        ) -> Any:
-            """Store the text of a profiler export or power log in a run, and analyze it."""
-            return stored(target, io.BytesIO(content.encode()), file_name, run, project, commit)
-
-    else:
-
-        @tool("upload", WRITES)
-        def upload_profile(
-            target: Target,
-            path: Annotated[str, Field(description="file of this machine")],
-            run: str,
-            project: str = "",
-            commit: str = "",
-        ) -> Any:
-            """Store a profiler export or power log in a run, and analyze it."""
-            return stored(target, path, Path(path).name, run, project, commit)
-
-
-def _may_record(access: Access) -> bool:
-    """Tell whether predictions are recorded: over HTTP a token that only reads must not write."""
-    return not access.over_http
 
 
 def _guarded_tool(access: Access, needs: str, function: Callable[..., Any]) -> Callable[..., Any]:
