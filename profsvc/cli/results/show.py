@@ -142,46 +142,57 @@ def show(
     }.items():
         if given:
             raise UsageError(f"{name} needs --source; add it")
-    from profsvc import store, views
+    from profsvc import views
     from profsvc.reports.text.launches import details as launch_text
     from profsvc.reports.text.runs import run as run_text
-    from profsvc.reports.text.runs import wall_time as wall_time_text
     from profsvc.reports.text.runs.overview import overview
-    from profsvc.views.traces import wall_time as wall_time_view
 
     forms = {"--published": published, "--conditional": conditional}
     if wall_time and (kernel or every or limit or any(forms.values())):
         raise UsageError(f"--wall-time is of the whole run; leave out --kernel, --limit, --all, {' and '.join(forms)}")
     is_overview = output == "table" and not (kernel or every or limit or wall_time)
     limit = limit or (1 if wall_time else OVERVIEW_LAUNCHES if is_overview else DEFAULT_LAUNCHES)
-    most = None if every else limit
-    if service := open_service(context):
-        run = run or _newest(service.rows("runs", order="-run_id", limit=1))
-        most = MAX_SERVICE_LAUNCHES if every else limit
-        view = service.launch(run, kernel, limit=most) if kernel else service.run(run, limit=most)
-    else:
-        engine = open_reader(context)
-        run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
-        view = views.launch(engine, run, kernel, most) if kernel else views.run(engine, run, most)
-    if wall_time and output == "json":
-        print_json({"run": view["run"], "wall_time": view["wall_time"]})
-    elif wall_time and output == "table":
-        echo(wrapped(wall_time_text.wall_time(view, table_width())), nl=False)
-    elif wall_time:
-        print_rows(wall_time_view.COLUMNS, wall_time_view.flat(view["wall_time"]), output)
+    view = _run_or_launches(context, run, kernel, None if every else limit)
+    if wall_time:
+        _print_wall_time(view, output)
     elif output == "json":
         print_json(view)
+    elif is_overview:
+        print_lines(overview(view, table_width(), program_in_shell(context.obj["store"])))
     elif output == "table":
-        if is_overview:
-            print_lines(overview(view, table_width(), program_in_shell(context.obj["store"])))
-        elif kernel:
-            echo(wrapped(launch_text.launches(view, published=published, conditional=conditional)), nl=False)
-        else:
-            echo(wrapped(run_text.run(view, table_width())), nl=False)
+        of_kernel = {"published": published, "conditional": conditional}
+        shown = launch_text.launches(view, **of_kernel) if kernel else run_text.run(view, table_width())
+        echo(wrapped(shown), nl=False)
     elif kernel:
         print_rows(CRITERIA, _criteria(view), output, truncated=view["truncated"])
     else:
         print_rows(views.SUMMARY, view["launches"], output, truncated=view["truncated"])
+
+
+def _run_or_launches(context: Context, run: str, kernel: str, most: int | None) -> dict[str, Any]:
+    """Return the view of a run, or of its launches of a kernel; a service gives no more than it may."""
+    from profsvc import store, views
+
+    if service := open_service(context):
+        run = run or _newest(service.rows("runs", order="-run_id", limit=1))
+        most = MAX_SERVICE_LAUNCHES if most is None else most
+        return service.launch(run, kernel, limit=most) if kernel else service.run(run, limit=most)
+    engine = open_reader(context)
+    run = run or _newest(store.list_view(engine, "v1_runs", order=["-run_id"], limit=1).rows)
+    return views.launch(engine, run, kernel, most) if kernel else views.run(engine, run, most)
+
+
+def _print_wall_time(view: dict[str, Any], output: str) -> None:
+    """Print what the devices of a run did and waited for."""
+    from profsvc.reports.text.runs import wall_time as wall_time_text
+    from profsvc.views.traces import wall_time as wall_time_view
+
+    if output == "json":
+        print_json({"run": view["run"], "wall_time": view["wall_time"]})
+    elif output == "table":
+        echo(wrapped(wall_time_text.wall_time(view, table_width())), nl=False)
+    else:
+        print_rows(wall_time_view.COLUMNS, wall_time_view.flat(view["wall_time"]), output)
 
 
 def _show_source(context: Context, run: str, kernel: str, limit: int | None, folder: Path | None, output: str) -> None:
