@@ -177,6 +177,7 @@ from .queries.runs.comparison import (
 from .queries.runs.facts import (
     commits_of_runs as commits_of_runs,
     facts_of_runs as facts_of_runs,
+    names_of_runs as names_of_runs,
     time_by_kernel as time_by_kernel,
 )
 from .queries.runs.listing import (

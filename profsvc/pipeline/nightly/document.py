@@ -83,7 +83,7 @@ def document(
     for row in plotted:
         row["history"] = history(shown, str(row["series"]))
     moved = {move["finding_id"]: move for move in verdict.moves}
-    known = {int(row["finding_id"]): _known_finding(dict(row), names, verdict.seen) for row in looked.known}
+    known = {int(row["finding_id"]): _known_finding(dict(row), verdict.seen) for row in looked.known}
     still = [row for key, row in known.items() if row["state"] in OPEN_STATES and key not in moved]
     reruns = sorted((_suspicion_details(row, builds) for row in verdict.reruns), key=_rerun_severity)
     partial = [row for row in looked.uploads if row["status"] == "partial"]
@@ -293,10 +293,10 @@ def _rerun_command(row: Mapping[str, Any]) -> str:
     return f"measure {visible(str(row['run']))} two or three times more: profsvc upload FILE --project {project}"
 
 
-def _known_finding(row: Row, names: Mapping[int, Any], seen: Mapping[int, str]) -> Row:
+def _known_finding(row: Row, seen: Mapping[int, str]) -> Row:
     row["seen_at"] = seen.get(row["finding_id"], row["seen_at"])
     row["change"] = (row["after"] - row["before"]) / abs(row["before"]) if row["before"] else None
-    return row | {"compare": _compare(row), "run": names.get(row["run_id"])}
+    return row | {"compare": _compare(row), "run": row.get("run")}
 
 
 def history(points: pd.DataFrame, series: str, most: int = MAX_POINTS) -> list[Row]:

@@ -37,7 +37,8 @@ def _cost(row: Mapping[str, Any], totals: Mapping[tuple[int, str], float], names
 
 
 def with_origins(engine: "Engine", known: Sequence[Row], builds: Mapping[int, Any]) -> list[Row]:
-    """Return findings; those that are open with their cost, their ``build`` and what else changed with them.
+    """Return findings; those that are open with their cost, the name ``run`` and the ``build`` of their first run, and
+    what else changed with them.
 
     ``builds``: of the runs that are looked at; of older ones the commit counts.
     """
@@ -46,10 +47,12 @@ def with_origins(engine: "Engine", known: Sequence[Row], builds: Mapping[int, An
         return list(known)
     older = sorted({int(row["run_id"]) for row in alive} - set(builds))
     builds = {**builds, **store.commits_of_runs(engine, older)}
+    names = store.names_of_runs(engine, sorted({int(row["run_id"]) for row in alive}))
     told = store.differences_of_findings(engine, [int(row["finding_id"]) for row in alive])
     more = {
         int(row["finding_id"]): row
-        | {"build": builds.get(int(row["run_id"])), "differences": told.get(int(row["finding_id"]), [])}
+        | {"run": names.get(int(row["run_id"])), "build": builds.get(int(row["run_id"]))}
+        | {"differences": told.get(int(row["finding_id"]), [])}
         for row in alive
     }
     return [more.get(int(row["finding_id"]), row) for row in known]

@@ -377,6 +377,14 @@ def test_a_finding_outlives_its_runs(regressed, rng):
     assert report(regressed, QUIET + 3)["findings"] == []
 
 
+def test_an_open_finding_names_its_first_run_in_a_night_without_runs(regressed):
+    silent = report(regressed, QUIET + 3)
+    assert [row["run"] for row in silent["open"]] == ["night 30 2"]
+    assert silent["one_line"].endswith("since run night 30 2)")
+    store.delete_run(regressed, QUIET + 1)
+    assert report(regressed, QUIET + 3)["one_line"].endswith("since a run that was deleted)")
+
+
 def test_the_noise_of_one_binary_bounds_what_is_found(engine, rng):
     """Runs of one binary that scatter by as much as the newest runs differ make no change of these."""
     steady = [row["duration_ns"] for row in store.select(engine, "v1_launches", kernel=KERNELS[1])]

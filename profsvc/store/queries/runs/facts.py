@@ -110,6 +110,13 @@ def commits_of_runs(engine: Engine, run_ids: Sequence[int]) -> dict[int, str]:
         return {int(row["run_id"]): str(row["commit_id"]) for row in _rows(connection, query, {"runs": list(run_ids)})}
 
 
+def names_of_runs(engine: Engine, run_ids: Sequence[int]) -> dict[int, str]:
+    """Return the names of runs; one that was deleted has none."""
+    query = "SELECT run_id, name FROM v1_runs WHERE run_id IN :runs"
+    with reading(engine) as connection:
+        return {int(row["run_id"]): str(row["name"]) for row in _rows(connection, query, {"runs": list(run_ids)})}
+
+
 def _rows(connection: Connection, query: str, asked: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     own = {name: values for name, values in asked.items() if f":{name}" in query}
     prepared = text(query).bindparams(*(bindparam(name, expanding=True) for name in own))
