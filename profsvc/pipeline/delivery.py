@@ -1,6 +1,7 @@
 """A report to its channels."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from profsvc import channels, store
@@ -32,16 +33,18 @@ def message_of(document: Mapping[str, Any]) -> Message:
 
 
 def deliver(
-    engine: "Engine", document: Mapping[str, Any], to: Iterable[Channel], by: str, seconds: float | None = None
-) -> list[Delivery]:
-    """Send a nightly report that is stored to channels, store each outcome and return it."""
+    engine: "Engine", document: Mapping[str, Any], to: Iterable[Channel], by: str, seconds: float | None = None,
+    keep: Callable[[store.Delivery], None] | None = None,
+) -> list[Delivery]:  # fmt: skip
+    """Send a nightly report that is stored to channels, store each outcome, or ``keep`` it, and return it."""
     message, wanted, done = message_of(document), list(to), list[Delivery]()
+    keep = keep or partial(store.save_delivery, engine)
     left = channels.TimeBudget(len(wanted), seconds)
     for channel in wanted:
         (one,) = channels.deliver(message, [channel], seconds=left.share())
         kept = store.Delivery(
             document["report_id"], one.channel, one.kind, one.delivered, channels.public_outcome(one), by, one.at
         )
-        store.save_delivery(engine, kept)
+        keep(kept)
         done.append(one)
     return done

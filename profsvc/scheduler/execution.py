@@ -109,8 +109,8 @@ def run_job(context: SchedulerContext, row: Mapping[str, Any], slot: store.Slot)
 def _run(context: SchedulerContext, row: Mapping[str, Any], slot: store.Slot) -> tuple[str, str]:
     """Run the job; return the state and the message."""
 
-    def note(deliveries: Mapping[str, str]) -> None:
-        if not store.save_slot_deliveries(context.engine, slot, deliveries):
+    def note(deliveries: Mapping[str, str], newest: store.Delivery) -> None:
+        if not store.save_slot_deliveries(context.engine, slot, deliveries, newest):
             raise SlotLostError
 
     job = Job(

@@ -20,8 +20,8 @@ BACKUP_NAME = re.compile(r"profsvc-\d{4}-\d\d-\d\dT\d{4}Z(-\d+)?\.(sqlite|dump)"
 class Job(NamedTuple):
     """A running slot: its inputs, arguments, due time, and what earlier attempts completed.
 
-    ``note`` keeps what each channel made of it; it raises where the slot is somebody else's by now. ``by`` is
-    who works.
+    ``note`` keeps a delivery and what each channel made of it; it raises where the slot is somebody else's by now.
+    ``by`` is who works.
     """
 
     engine: Engine
@@ -33,7 +33,7 @@ class Job(NamedTuple):
     due_at: datetime
     attempts: int
     deliveries: Mapping[str, str]
-    note: Callable[[Mapping[str, str]], None]
+    note: Callable[[Mapping[str, str], store.Delivery], None]
     by: str = "a schedule"
 
 
@@ -92,14 +92,15 @@ def nightly(job: Job) -> str:
     said, failed = dict(job.deliveries), []
     waiting = [channel for channel in wanted if not said.get(channel.name, "").startswith(DELIVERED)]
     left = channels.TimeBudget(len(waiting))
+
+    def keep(done: store.Delivery) -> None:
+        reason = f": {done.message}" if done.message else ""
+        said[done.channel] = f"{DELIVERED if done.delivered else 'failed'} {done.sent_at}{reason}"
+        job.note(said, done)
+
     for channel in waiting:
-        (done,) = delivery.deliver(job.engine, document, [channel], job.by, left.share())
-        reason = channels.public_outcome(done)
-        said[channel.name] = f"{DELIVERED if done.delivered else 'failed'} {done.at}" + (
-            f": {reason}" if reason else ""
-        )
-        job.note(said)
-        failed += [] if done.delivered else [f"{channel.name}: {reason}"]
+        (done,) = delivery.deliver(job.engine, document, [channel], job.by, left.share(), keep)
+        failed += [] if done.delivered else [f"{channel.name}: {channels.public_outcome(done)}"]
     if failed:
         raise ServiceError(
             f"{document['one_line']}; the report is stored, but was not delivered to {'; '.join(failed)}"

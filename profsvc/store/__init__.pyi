@@ -293,6 +293,7 @@ from .results.reports import (
     report_contents as report_contents,
     save_delivery as save_delivery,
     save_report as save_report,
+    save_slot_deliveries as save_slot_deliveries,
 )
 from .results.wall_time import save_wall_time as save_wall_time
 from .results.kept_results import (
@@ -328,7 +329,6 @@ from .service.schedules import (
     remove_schedule as remove_schedule,
     renew_slot as renew_slot,
     save_next_time as save_next_time,
-    save_slot_deliveries as save_slot_deliveries,
     take_over_slot as take_over_slot,
     take_slot as take_slot,
 )

@@ -206,7 +206,8 @@ def test_who_lost_the_slot_sends_nothing_more(context, clock, done, monkeypatch)
     def slow(job: Job) -> str:
         clock.at += timedelta(minutes=6)
         assert store.take_over_slot(context.engine, 1, "b", clock.at, clock.at + execution.LEASE)
-        job.note({"team": "delivered"})
+        number = nightly.report_of_night(context.engine)["report_id"]
+        job.note({"team": "delivered"}, store.Delivery(number, "team", "smtp", True, None, "a", "2026-03-29T12:06:00Z"))
         return "not reached"
 
     monkeypatch.setitem(kinds.KINDS, "note", kinds.KINDS["note"]._replace(work=slow))

@@ -11,6 +11,7 @@ from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_row
 from profsvc.store.results.findings import StateChange, write_findings, write_state
 from profsvc.store.results.renames import write_renames
+from profsvc.store.service.schedules import Slot, write_slot
 
 REPORT_COUNTS = (
     "newest_upload_id", "newest_refusal_id", "runs", "series", "findings_new", "findings_open", "reruns_wanted",
@@ -167,4 +168,18 @@ class Delivery(NamedTuple):
 def save_delivery(engine: Engine, delivery: Delivery) -> None:
     """Store the outcome of a delivery to a channel."""
     with writing(engine) as connection:
-        connection.execute(_INSERT_DELIVERY, delivery._asdict() | {"delivered": int(delivery.delivered)})
+        _write_delivery(connection, delivery)
+
+
+def save_slot_deliveries(engine: Engine, slot: Slot, deliveries: Mapping[str, str], newest: Delivery) -> bool:
+    """Keep the newest delivery, and what each channel of the slot made of it, in one transaction: who takes the slot
+    over sees both or neither. Tell whether the slot is still the owner's.
+    """
+    with writing(engine) as connection:
+        _write_delivery(connection, newest)
+        said = json.dumps(deliveries, sort_keys=True)
+        return write_slot(connection, slot, "deliveries = :said", {"said": said})
+
+
+def _write_delivery(connection: Connection, delivery: Delivery) -> None:
+    connection.execute(_INSERT_DELIVERY, delivery._asdict() | {"delivered": int(delivery.delivered)})

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from profsvc.errors import NotFoundError
-from profsvc.store.connection.sql import Engine, text
+from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import format_time, parse_time
 from profsvc.store.connection.transactions import reading, writing
 
@@ -152,11 +152,6 @@ def renew_slot(engine: Engine, slot: Slot, now: datetime, until: datetime) -> bo
     )
 
 
-def save_slot_deliveries(engine: Engine, slot: Slot, deliveries: Mapping[str, str]) -> bool:
-    """Keep what each channel made of it; tell whether the slot is still the owner's."""
-    return _update(engine, slot, "deliveries = :said", said=json.dumps(deliveries, sort_keys=True))
-
-
 def end_slot(engine: Engine, slot: Slot, now: datetime, state: str, message: str) -> bool:
     """Keep how a slot ended, ``done`` or ``failed``; tell whether it was still the owner's."""
     values = "state = :state, message = :message, ended_at = :now, heartbeat_at = :now, lease_until = NULL"
@@ -170,6 +165,11 @@ def postpone_slot(engine: Engine, slot: Slot, until: datetime, message: str) -> 
 
 
 def _update(engine: Engine, slot: Slot, values: str, **said: str) -> bool:
-    row = {"slot_id": slot.slot_id, "owner": slot.owner, "attempts": slot.attempts, **said}
     with writing(engine) as connection:
-        return connection.execute(text(f"UPDATE slots SET {values} WHERE {_MINE}"), row).rowcount == 1
+        return write_slot(connection, slot, values, said)
+
+
+def write_slot(connection: Connection, slot: Slot, values: str, said: Mapping[str, str]) -> bool:
+    """Update the row of a slot; tell whether it was still the owner's."""
+    row = {"slot_id": slot.slot_id, "owner": slot.owner, "attempts": slot.attempts, **said}
+    return connection.execute(text(f"UPDATE slots SET {values} WHERE {_MINE}"), row).rowcount == 1

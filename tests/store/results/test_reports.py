@@ -61,13 +61,15 @@ def test_what_became_of_each_sending_is_kept_without_an_address(engine: Engine, 
 
 def test_addresses_that_an_older_schema_kept_are_taken_out(engine: Engine) -> None:
     number = store.add_schedule(engine, "nightly", "0 6 * * *", "UTC", {}, next_at=NOW, now=NOW)
+    report = night.report_of_night(engine)["report_id"]
+    sent = store.Delivery(report, "team", "smtp", True, None, "schedule 1", "2026-03-01T06:00:00Z")
     for hour, said in (
         (1, "delivered 2026: mail to a.b@lab.example, c@lab.example"),
         (2, "failed 2026: slack at hook"),
     ):
         slot = store.take_slot(engine, number, f"{hour}", NOW, "a", NOW, NOW + timedelta(minutes=5))
         assert slot
-        assert store.save_slot_deliveries(engine, slot, {"team": said})
+        assert store.save_slot_deliveries(engine, slot, {"team": said}, sent)
         assert store.end_slot(engine, slot, NOW, "done", "was not delivered to team: no user <a.b@lab.example>")
     with writing(engine) as connection:
         connection.execute(text("UPDATE slots SET message = 'fine' WHERE slot_key = '2'"))

@@ -6,8 +6,10 @@ from sqlalchemy import Engine, text
 
 from profsvc import store
 from profsvc.errors import NotFoundError
+from profsvc.pipeline.nightly import report_of_night
 from profsvc.store.connection.timestamps import format_time
 from profsvc.store.connection.transactions import writing
+from profsvc.store.results import reports
 from profsvc.store.service import schedules
 
 NOW = datetime(2026, 3, 1, 6, 0, tzinfo=UTC)
@@ -22,6 +24,11 @@ def daily(engine: Engine) -> int:
 
 def take(engine: Engine, schedule_id: int, owner: str = "a", at: datetime = NOW) -> store.Slot | None:
     return store.take_slot(engine, schedule_id, "2026-03-01T06:00", NOW, owner, at, at + LEASE)
+
+
+def sent(engine: Engine) -> store.Delivery:
+    number = report_of_night(engine)["report_id"]
+    return store.Delivery(number, "team", "smtp", True, None, "schedule 1", format_time(NOW))
 
 
 def test_a_schedule_is_kept_listed_and_removed(engine: Engine, daily: int) -> None:
@@ -64,10 +71,10 @@ def test_a_lease_is_kept_by_its_owner_alone(engine: Engine, daily: int) -> None:
     late = half + LEASE + timedelta(seconds=1)
     other = store.take_over_slot(engine, daily, "b", late, late + LEASE)
     assert other
-    assert store.save_slot_deliveries(engine, other, {"team": "delivered"})
+    assert store.save_slot_deliveries(engine, other, {"team": "delivered"}, sent(engine))
     for lost in (
         store.renew_slot(engine, slot, late, late + LEASE),
-        store.save_slot_deliveries(engine, slot, {}),
+        store.save_slot_deliveries(engine, slot, {}, sent(engine)),
         store.end_slot(engine, slot, late, "done", "mine"),
         store.postpone_slot(engine, slot, late, "mine"),
     ):
@@ -79,6 +86,23 @@ def test_a_lease_is_kept_by_its_owner_alone(engine: Engine, daily: int) -> None:
     assert (row["last_due_at"], row["last_deliveries"]) == ("2026-03-01T06:00:00Z", '{"team": "delivered"}')
     assert store.take_over_slot(engine, daily, "c", late + 9 * LEASE, late + 10 * LEASE) is None
     assert take(engine, daily, "c", late + 9 * LEASE) is None
+
+
+def test_a_delivery_and_the_word_of_its_slot_are_kept_together(engine: Engine, daily: int, monkeypatch) -> None:
+    slot, one = take(engine, daily), sent(engine)
+    assert slot
+
+    def killed(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reports, "write_slot", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.save_slot_deliveries(engine, slot, {"team": "delivered"}, one)
+    assert store.select(engine, "v1_deliveries") == []
+    assert store.save_slot_deliveries(engine, slot, {"team": "delivered"}, one)
+    assert [row["channel"] for row in store.select(engine, "v1_deliveries")] == ["team"]
+    assert [row["deliveries"] for row in store.select(engine, "v1_slots")] == ['{"team": "delivered"}']
 
 
 def test_what_is_put_off_is_anybodys_later(engine: Engine, daily: int) -> None:
