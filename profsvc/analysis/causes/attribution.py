@@ -42,15 +42,18 @@ def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
         "tail_wave": budget.idle.tail,
         "sm_imbalance": budget.idle.imbalance,
     }
-    on_chip, queued, behind_conflicts = on_chip_causes(budget)
+    on_chip = on_chip_causes(budget)
     for parts in (
-        issue_causes(budget, on_chip["shared_memory_limit"]),
-        on_chip,
-        global_memory_causes(budget, queued),
-        barrier_causes(budget, behind_conflicts),
+        issue_causes(budget, on_chip.causes["shared_memory_limit"]),
+        on_chip.causes,
+        global_memory_causes(budget, on_chip.queued),
+        barrier_causes(budget, on_chip.behind_conflicts),
     ):
         for name, share in parts.items():
             total[name] = total.get(name, np.zeros(len(counters))) + share
+    hidden = np.fmin(total["overhead_instructions"], on_chip.issued_behind_conflicts)
+    total["overhead_instructions"] = total["overhead_instructions"] - hidden
+    total["bank_conflicts"] = total["bank_conflicts"] + hidden
     total = hidden_by_copies(total, overlap(budget, np.fmax(*shared_units(budget.c))))
     table = pd.DataFrame(total, budget.c.index)
     return table.where(pd.Series(budget.known, table.index), np.nan)

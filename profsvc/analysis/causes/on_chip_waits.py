@@ -1,5 +1,7 @@
 """Causes of waits for the queue of shared memory, special functions and indexed constants."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from profsvc.analysis.causes.memory_queues import conflicts_share, shared_atomics_share, shared_units
@@ -9,13 +11,21 @@ from profsvc.analysis.potential.special_functions import conversions, special_un
 from profsvc.formulas.performance.lost_time import wait_parts
 
 
-@np.errstate(all="ignore")
-def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
-    """Return the shares of the time that causes of waits for the on-chip queue take, and what global memory has.
+class OnChipWaits(NamedTuple):
+    """Result of `on_chip_causes`, shares of the time."""
 
-    The last is the part of the waits at barriers in which warps wait for others that stand in line for conflicting
-    banks.
-    """
+    causes: dict[str, Array]
+    queued: Array
+    """Waits of the queue for global memory."""
+    behind_conflicts: Array
+    """Waits at barriers for warps that stand in line for conflicting banks."""
+    issued_behind_conflicts: Array
+    """Time of issue slots, at most, in which conflicts keep the pipe busy: fewer instructions save nothing of it."""
+
+
+@np.errstate(all="ignore")
+def on_chip_causes(budget: TimeBudget) -> OnChipWaits:
+    """Return the shares of the time that causes of waits for the on-chip queue take."""
     c, stall = budget.c, budget.stall
     cycles = c["sm_elapsed_cycles_sum"]
     wait = stall["mio_throttle"] + stall["short_scoreboard"]
@@ -37,7 +47,8 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
     conflicting = (shared.waste + shared.latency * conflicts) * (1 - contended)
     # Without them other units are the limit: the launch takes as long as its busiest other unit: no less is saved.
     least = wavefronts - np.fmax(wavefronts * (1 - conflicts), np.fmax(budget.issued, np.fmax(*shared_units(c))))
-    at_barriers = np.fmin(np.clip(pipe * least * (1 - contended) - conflicting, 0, None), stall["barrier"])
+    elsewhere = np.clip(pipe * least * (1 - contended) - conflicting, 0, None)
+    at_barriers = np.fmin(elsewhere, stall["barrier"])
     shares = {
         "contended_shared_atomics": wait * of_shared * contended,
         "bank_conflicts": conflicting + at_barriers,
@@ -50,4 +61,5 @@ def on_chip_causes(budget: TimeBudget) -> tuple[dict[str, Array], Array, Array]:
         "arithmetic_limit": function.useful,
         "dependent_instructions": shared.latency * (1 - conflicts) * (1 - contended) + function.latency,
     }
-    return shares, wait * (1 - of_shared - of_special - of_constants), at_barriers
+    queued = wait * (1 - of_shared - of_special - of_constants)
+    return OnChipWaits(shares, queued, at_barriers, elsewhere - at_barriers)

@@ -65,15 +65,26 @@ NO_OTHER_WORK = dict.fromkeys(
 )  # fmt: skip
 
 
+ADDRESSES = {
+    "inst_fp32_thread": 9e7, "inst_integer_thread": 2.6e9, "inst_executed_warp": 8.5e7,
+    "issue_active_elapsed_fraction": 0.9,
+    "stall_long_scoreboard_warp_cycles": 1.0, "l2_to_l1_read_bytes": 6.4e7, **NO_OTHER_WORK,
+}  # fmt: skip
+
+
 def test_overhead_beyond_that_of_tuned_kernels_is_a_cause() -> None:
-    addresses = {
-        "inst_fp32_thread": 9e7, "inst_integer_thread": 2.6e9, "inst_executed_warp": 8.5e7,
-        "issue_active_elapsed_fraction": 0.9,
-        "stall_long_scoreboard_warp_cycles": 1.0, "l2_to_l1_read_bytes": 6.4e7, **NO_OTHER_WORK,
-    }  # fmt: skip
-    table = rows([QUIET | addresses, QUIET | addresses | {"inst_fp32_thread": 9e8}], 0.5e5, "issue")
+    table = rows([QUIET | ADDRESSES, QUIET | ADDRESSES | {"inst_fp32_thread": 9e8}], 0.5e5, "issue")
     first = table[table["rank"] == 1].set_index("launch_id")["cause"]
     assert first.to_dict() == {10: "overhead_instructions", 11: "arithmetic_limit"}
+
+
+def test_fewer_instructions_save_nothing_while_conflicts_keep_the_pipe_busy() -> None:
+    pipe = {"issue_active_elapsed_fraction": 0.5, "sol_l1_fraction": 1.0, "shared_wavefronts_sass": 132 * 1.8e5}
+    conflicts = [QUIET | ADDRESSES | pipe | {"shared_wavefronts_ideal": 132 * ideal} for ideal in (0.9e5, 1.8e5)]
+    table = rows(conflicts, 0.5e5, "issue").set_index(["launch_id", "cause"])["saving_fraction"]
+    assert table[10, "bank_conflicts"] == pytest.approx(0.5, abs=0.01)
+    assert (10, "overhead_instructions") not in table.index
+    assert table[11, "overhead_instructions"] > 0.3
 
 
 def test_what_may_be_needed_is_no_proof() -> None:
