@@ -234,7 +234,7 @@ def main(arguments: Sequence[str]) -> dict[str, tuple[Array, Array]]:
     print("set, and whose shares: first, one of the first two of the flawed kernels; others at their limit")
     for name, pair in (found | {"all": (total[0], total[1])}).items():
         for title, counts in zip(("as answered", "left out"), pair, strict=True):
-            print(f"{name:10}{title:12}{_text(counts)}")
+            print(f"{name:13}{title:12}{_text(counts)}")
     known = design(launches, today)
     fit = fitted(known)
     print(f"odds rise with the share to the power of {fit.exponent:.2f}")
