@@ -155,6 +155,7 @@ READERS = {
         [(details, "parse", not_at_once)],
         # What a range says of a launch has the line of its first metric, and may come in another batch.
         order=("line", "metric"),
+        splits=True,
     ),
     "ncu_raw": BlockReader(
         raw.read,

@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from profsvc.formats.columnar.line_blocks import read_blocks
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.csv_lines import Scanner, first_page_kind, records
-from profsvc.formats.ncu.details_blocks import (
-    ColumnPlan,
-    Layout,
-    ParsedRows,
-    next_launch,
-    parse,
-    take_texts,
-    whole_launches,
-)
+from profsvc.formats.ncu.details_blocks import next_launch, parse, whole_launches
+from profsvc.formats.ncu.details_rows import ColumnPlan, Layout, ParsedRows
 from profsvc.formats.ncu.details_wide import PageColumns, empty_cells, metric_rows, wide_metrics
 from profsvc.formats.parsing.numbers import Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, Record
@@ -32,7 +25,7 @@ from profsvc.tables import Batch, ColumnTable, Table, Wide, WideColumns
 NAME = "ncu-details"
 
 BATCH_ROWS = 50_000
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20
 # Launches or rules gathered from blocks become a table at this number.
 MIN_TABLE_ROWS = 2000
 # An estimate is a percentage below 1000, so its only separator marks decimals in every locale.
@@ -118,7 +111,7 @@ class _Page:
         completing = np.array([metric in _LAUNCH_METRICS for metric in columns.metrics], np.bool_)
         for at in np.flatnonzero(completing[rows.place]).tolist():
             row, name = int(rows.row[at]), int(rows.place[at])
-            value = part.texts[row].as_py()
+            value = part.cells.text(row)
             self._complete(first + int(rows.launch[at]), columns.metrics[name], columns.units[name], value, line + row)
         for row, cells in part.rules.items():
             self._add_rule(first + int(part.launch[row]), Record(ROW, line + row, 1, "", cells))
@@ -142,7 +135,7 @@ class _Page:
         """Return the numbers of all rows in the printed units."""
         odd = np.flatnonzero(np.isnan(part.values) & (place >= 0))
         metrics = [columns.metrics[name] for name in place[odd].tolist()]
-        raw = take_texts(part.texts, odd).to_pylist()
+        raw = part.cells.texts(odd)
         values = part.values.copy()
         values[odd] = self._values(metrics, raw, (line + odd).tolist())
         return values

@@ -1,4 +1,4 @@
-"""Parses blocks of a details page with NumPy and Arrow.
+"""Parses blocks of a details page with the compiled splitter where it is there, else with NumPy and Arrow.
 
 Most of a details page is regular: every cell is quoted, no cell holds a quote or a line end, and every launch has the
 metrics of the previous one. `parse` returns None for any other block, which is then read line by line. Blocks end where
@@ -8,18 +8,19 @@ a launch ends.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from profsvc.errors import counted
 from profsvc.formats.columnar.line_blocks import Block, Floats, IrregularBlockError, Letters, require_plain
-from profsvc.formats.ncu import launches as ncu_launches
-from profsvc.formats.ncu.csv_lines import IDENTITY_COLUMNS
+from profsvc.formats.ncu.details_rows import ColumnPlan, ParsedRows, Spans, with_occurrence
+from profsvc.formats.parsing.numbers import MAX_EXACT_INT
 from profsvc.formats.parsing.timestamps import Int64s
+from profsvc.formats.splitter import rows as splitter
+from profsvc.formats.splitter.rows import SKIP, TEXT, VALUE, Cells, Kind
 from profsvc.tables.on_demand import pa
 
 QUOTE, COMMA, RETURN, LINE_FEED = b'",\r\n'
@@ -31,86 +32,6 @@ _LOW_LETTERS = np.array([(1 << WORD * count) - 1 for count in range(WORD + 1)], 
 # Cells of these characters are read alike by Arrow and `Numbers`.
 _PLAIN_NUMBER_CHARS = np.zeros(256, np.bool_)
 _PLAIN_NUMBER_CHARS[[*b"0123456789.-"]] = True
-
-
-class ColumnPlan(NamedTuple):
-    """The places of the cells that identify a row.
-
-    The cells from ``named`` to ``unit`` name the metric; the value follows. A metric row may end after its value,
-    the row of a rule has the full ``width``.
-    """
-
-    width: int
-    identity: tuple[int, ...]
-    named: int
-    metric: int
-    unit: int
-
-
-class Layout:
-    """The places of the columns of one table; -1 for a missing column."""
-
-    def __init__(self, header: list[str]) -> None:
-        """Find the columns of ``header``."""
-        self.width = len(header)
-        place = {name: n for n, name in reversed(list(enumerate(header)))}
-        self.identity = {name: place[name] for name in IDENTITY_COLUMNS if name in place}
-        self.ranges = {name: place[name] for name in header if name.endswith(ncu_launches.RANGE_SUFFIX)}
-        self.process = place.get("Process ID", 0)
-        self.metric, self.unit, self.value = (place[f"Metric {word}"] for word in ("Name", "Unit", "Value"))
-        self.section, self.body = place.get("Section Name", -1), place.get("Body Item Label", -1)
-        self.rule, self.rule_type = place.get("Rule Name", -1), place.get("Rule Type", -1)
-        self.message = place.get("Rule Description", -1)
-        self.kind, self.estimate = place.get("Estimated Speedup Type", -1), place.get("Estimated Speedup", -1)
-
-    @cached_property
-    def plan(self) -> ColumnPlan | None:
-        """How to read blocks of rows; None if the columns are in an unusual order."""
-        named = [place for place in (self.section, self.body, self.metric) if place >= 0]
-        before = (*self.identity.values(), *self.ranges.values())
-        usual = [*named, self.unit, self.value] == list(range(named[0], named[0] + len(named) + 2))
-        if not usual or self.process != 1 or max(before) >= named[0]:
-            return None
-        return ColumnPlan(self.width, before, named[0], self.metric, self.unit)
-
-    def named(self, cells: Sequence[str]) -> tuple[str | None, str, str]:
-        """Return section, metric and unit from the cells that name a row in ``plan``."""
-        every = [""] * (self.unit + 1 - len(cells)) + list(cells)
-        return self.section_of(every), ncu_launches.metric_name(every[self.metric]), every[self.unit]
-
-    def section_of(self, cells: list[str]) -> str | None:
-        """Return the section of a row with its body item; None if it has no section."""
-        section = cells[self.section] if self.section >= 0 else ""
-        body = cells[self.body] if self.body >= 0 else ""
-        return (f"{section} > {body}" if body else section) or None
-
-    def wrong(self, cells: list[str]) -> str:
-        """Return the reason to reject a row; empty for a metric or a complete rule."""
-        if cells[self.metric]:
-            return ""
-        if self.rule < 0 or len(cells) <= self.rule or not cells[self.rule]:
-            return "the row names neither a metric nor a rule"
-        if len(cells) < self.width:
-            return f"the row of a rule has {counted(len(cells), 'cell')} but needs {self.width}"
-        return ""
-
-
-class ParsedRows(NamedTuple):
-    """The launches of a block, and the name and the value of each row.
-
-    ``firsts`` are the first rows of the launches, ``identity`` their cells by column. ``names`` holds the cells that
-    name a row, and their earlier occurrences in the launch. ``values`` is NaN for a cell that is not a plain number.
-    """
-
-    rows: int
-    firsts: Int64s
-    identity: list[list[str]]
-    launch: Int64s
-    names: list[tuple[tuple[str, ...], int]]
-    name: Int64s
-    texts: pa.StringArray
-    values: Floats
-    rules: dict[int, list[str]]
 
 
 class _Cells(NamedTuple):
@@ -130,17 +51,13 @@ class _Cells(NamedTuple):
         # Arrow texts have no gaps between them, so every second text is what lies between two rows.
         buffers = pa.py_buffer(offsets), pa.py_buffer(self.letters)
         both = pa.StringArray.from_buffers(2 * len(first), *buffers)
-        return take_texts(both, np.arange(0, 2 * len(first), 2, dtype=np.int32))
+        every = _arrow(np.arange(0, 2 * len(first), 2, dtype=np.int32), pa.int32())
+        return pa.compute.take(both, every, memory_pool=pa.system_memory_pool())  # whose memory is freed at once
 
     def strings(self, cells: Int64s) -> list[str]:
         """Return the texts of ``cells``."""
         bounds = zip(self.begins[cells].tolist(), self.ends[cells].tolist(), strict=True)
         return [str(self.block[begin:end], "utf-8") for begin, end in bounds]
-
-
-def take_texts(texts: pa.StringArray, places: npt.NDArray[np.integer]) -> pa.StringArray:
-    """Return some texts, in memory of the system pool, which is freed at once."""
-    return pa.compute.take(texts, pa.array(places), memory_pool=pa.system_memory_pool())
 
 
 def whole_launches(blocks: Iterator[Block], most: int) -> Iterator[Block]:
@@ -182,10 +99,61 @@ def next_launch(block: bytes, place: int) -> int:
 
 def parse(block: Block, plan: ColumnPlan) -> ParsedRows | None:
     """Return the rows of a block of complete lines; None if a row is irregular."""
-    try:
-        return _parse_cells(_cells(block, plan), plan)
-    except IrregularBlockError:
-        return None
+    for way in (_split_rows, _numpy_rows) if splitter.is_available() else (_numpy_rows,):
+        try:
+            return way(block, plan)
+        except IrregularBlockError:
+            continue
+    return None
+
+
+def _split_rows(block: Block, plan: ColumnPlan) -> ParsedRows:
+    """Return the rows of a block by the compiled splitter."""
+    value = plan.unit + 1
+    texts = {0, 1, *plan.identity, *range(plan.named, value)}
+    kinds = [Kind(TEXT if place in texts else VALUE if place == value else SKIP) for place in range(plan.width)]
+    lines, rows, cells, _ = splitter.split(block, kinds, quoted=True, least=value + 1)
+    require_plain(0 < rows == lines)
+    require_plain(all(text.isascii() and text.isdigit() for text in cells[0].texts))
+    new = np.diff(cells[0].values, prepend=-1) | np.diff(cells[1].values, prepend=-1)
+    firsts = np.flatnonzero(new)
+    identity = [[cells[place].texts[code] for code in cells[place].values[firsts].tolist()] for place in plan.identity]
+    launch = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=rows))
+    named, code = _names(cells[plan.named : value])
+    names, name = with_occurrence(named, code, launch)
+    begins, ends = cells[value].extra.T
+    spans = Spans(np.frombuffer(block, np.uint8), begins, ends)
+    without = np.array([not cells_of[plan.metric - plan.named] for cells_of in named], np.bool_)
+    rules = _cells_of_lines(spans, np.flatnonzero(without[code]), plan.width)
+    return ParsedRows(rows, firsts, identity, launch, names, name, spans, cells[value].values, rules)
+
+
+def _names(columns: list[Cells]) -> tuple[list[tuple[str, ...]], Int64s]:
+    """Return the distinct names in the order in which they occur, and the code of each row."""
+    require_plain(prod(len(column.texts) for column in columns) < MAX_EXACT_INT)
+    together = np.zeros(len(columns[0].values), np.int64)
+    for column in columns:
+        together = together * len(column.texts) + column.values
+    _, first, code = np.unique(together, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    texts = [[column.texts[at] for at in column.values[first[order]].tolist()] for column in columns]
+    return list(zip(*texts, strict=True)), rank[code]
+
+
+def _cells_of_lines(spans: Spans, rows: Int64s, width: int) -> dict[int, list[str]]:
+    """Return all cells of some rows, which must have ``width``; each row is a line."""
+    if not len(rows):
+        return {}
+    ends = np.flatnonzero(spans.letters == ord("\n"))
+    begins = np.concatenate(([0], ends[:-1] + 1))
+    found = {}
+    for row in rows.tolist():
+        text = spans.letters[begins[row] : ends[row]].tobytes().decode().removesuffix("\r")
+        found[row] = text[1:-1].split('","')
+        require_plain(len(found[row]) == width)
+    return found
 
 
 def _cells(block: Block, plan: ColumnPlan) -> _Cells:
@@ -220,7 +188,8 @@ def _cells(block: Block, plan: ColumnPlan) -> _Cells:
     return _Cells(block, letters, begins, ends, firsts, counts)
 
 
-def _parse_cells(cells: _Cells, plan: ColumnPlan) -> ParsedRows:
+def _numpy_rows(block: Block, plan: ColumnPlan) -> ParsedRows:
+    cells = _cells(block, plan)
     rows = len(cells.firsts)
     firsts = _first_rows(cells)
     identity = [cells.strings(cells.firsts[firsts] + place) for place in plan.identity]
@@ -230,12 +199,13 @@ def _parse_cells(cells: _Cells, plan: ColumnPlan) -> ParsedRows:
     texts = cells.texts(cells.firsts + plan.named, cells.firsts + plan.unit)
     coded = pa.compute.dictionary_encode(texts, memory_pool=pool)
     named = [tuple(text.split('","')) for text in coded.dictionary.to_pylist()]
-    code = coded.indices.to_numpy().astype(np.int64)
-    names, name = _with_occurrence(named, code, launch)
-    texts = cells.texts(cells.firsts + plan.unit + 1, cells.firsts + plan.unit + 1)
-    return ParsedRows(
-        rows, firsts, identity, launch, names, name, texts, _plain_numbers(texts), _rule_cells(cells, plan, named, code)
-    )
+    code = np.frombuffer(coded.indices.buffers()[1], np.int32)[:rows].astype(np.int64)
+    names, name = with_occurrence(named, code, launch)
+    place = cells.firsts + plan.unit + 1
+    values = _plain_numbers(cells.texts(place, place))
+    spans = Spans(cells.letters, cells.begins[place].astype(np.int32), cells.ends[place].astype(np.int32))
+    rules = _rule_cells(cells, plan, named, code)
+    return ParsedRows(rows, firsts, identity, launch, names, name, spans, values, rules)
 
 
 def _first_rows(cells: _Cells) -> Int64s:
@@ -253,24 +223,6 @@ def _first_rows(cells: _Cells) -> Int64s:
     return np.flatnonzero(np.concatenate(([True], new)))
 
 
-def _with_occurrence(
-    named: list[tuple[str, ...]], code: Int64s, launch: Int64s
-) -> tuple[list[tuple[tuple[str, ...], int]], Int64s]:
-    """Number the rows of a launch that have the same name."""
-    key = launch * len(named) + code
-    if (np.diff(key) > 0).all():
-        return [(name, 0) for name in named], code
-    order = np.argsort(key, kind="stable")
-    begins = np.flatnonzero(np.diff(key[order], prepend=-1))
-    if len(begins) == len(key):
-        return [(name, 0) for name in named], code
-    occurrence = np.empty(len(key), np.int64)
-    occurrence[order] = np.arange(len(key)) - np.repeat(begins, np.diff(begins, append=len(key)))
-    most = int(occurrence.max()) + 1
-    found, back = np.unique(code * most + occurrence, return_inverse=True)
-    return [(named[both // most], both % most) for both in found.tolist()], back.astype(np.int64)
-
-
 def _plain_numbers(texts: pa.StringArray) -> Floats:
     """Return the plain numbers of a column; NaN for all other cells."""
     _, offset_buffer, data = texts.buffers()
@@ -279,12 +231,19 @@ def _plain_numbers(texts: pa.StringArray) -> Floats:
     odd = np.diff(offsets) == 0
     odd[np.searchsorted(offsets, np.flatnonzero(~_PLAIN_NUMBER_CHARS[letters]), "right") - 1] = True
     pool = pa.system_memory_pool()
-    plain = pa.compute.if_else(pa.array(~odd), texts, "0", memory_pool=pool) if odd.any() else texts
+    known = _arrow(np.packbits(~odd, bitorder="little"), pa.bool_(), len(odd))
+    plain = pa.compute.if_else(known, texts, "0", memory_pool=pool) if odd.any() else texts
     try:
-        values = pa.compute.cast(plain, pa.float64(), memory_pool=pool).to_numpy()
+        cast = pa.compute.cast(plain, pa.float64(), memory_pool=pool)
     except pa.ArrowInvalid:
         return np.full(len(texts), np.nan)
+    values = np.frombuffer(cast.buffers()[1], np.float64)[: len(odd)]
     return np.where(odd | ~np.isfinite(values), np.nan, values)
+
+
+def _arrow(values: npt.NDArray[Any], kind: pa.DataType, length: int | None = None) -> pa.Array:
+    """Return an array of Arrow in the memory of one of NumPy; Arrow's own conversions import pandas."""
+    return pa.Array.from_buffers(kind, len(values) if length is None else length, [None, pa.py_buffer(values)])
 
 
 def _rule_cells(cells: _Cells, plan: ColumnPlan, named: list[tuple[str, ...]], code: Int64s) -> dict[int, list[str]]:

@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from profsvc.formats.columnar.line_blocks import Floats, Letters
+from profsvc.formats.columnar.line_blocks import Floats
 from profsvc.formats.ncu import launches as ncu_launches
-from profsvc.formats.ncu.details_blocks import ParsedRows, take_texts
+from profsvc.formats.ncu.details_rows import ParsedRows
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, Numbers
 from profsvc.formats.parsing.timestamps import Flags, Int64s
 from profsvc.tables import Wide, WideColumns
-from profsvc.tables.on_demand import pa
 
 RowNames = Callable[[tuple[str, ...]], tuple[str | None, str, str]]
 """Returns section, metric and unit of the cells that name a row; the metric of a rule is empty."""
@@ -107,36 +105,25 @@ def wide_metrics(part: ParsedRows, rows: MetricRows, numbers: Numbers, first_lau
     """Return the nonempty cells; ``first_line`` is the line of the first row."""
     shape = len(part.firsts), len(rows.columns.metrics)
     cell = rows.launch * shape[1] + rows.place
-    order = slice(None) if (np.diff(cell) > 0).all() else np.argsort(cell, kind="stable")
-    letters, ends = _in_order(part.texts, rows.row[order])
-    sizes = np.zeros(shape[0] * shape[1], np.int32)
-    sizes[cell[order]] = np.diff(ends)
-    behind = np.cumsum(sizes, dtype=np.int32) + ends[0]
-    bounds = np.stack([behind - sizes, behind], axis=1).reshape(*shape, 2)
+    # Where a launch lacks a metric, nothing lies at its first cell.
+    bounds = np.repeat(part.cells.begins[part.firsts], 2 * shape[1]).reshape(-1, 2)
+    bounds[cell] = np.stack([part.cells.begins[rows.row], part.cells.ends[rows.row]], axis=1)
     values = np.full(shape, np.nan)
     values.reshape(-1)[cell] = rows.values
     offsets = np.zeros(shape, np.int32)
     offsets.reshape(-1)[cell] = rows.row - part.firsts[rows.launch]
     reasons = {}
     for at in np.flatnonzero(np.isnan(rows.values)).tolist():
-        if text := part.texts[int(rows.row[at])].as_py():
+        if text := part.cells.text(int(rows.row[at])):
             launch, place = int(rows.launch[at]), int(rows.place[at])
             reasons[launch, place] = missing_reason(rows.columns.metrics[place], text, numbers)
     lines = first_line + part.firsts
-    return Wide(rows.columns, first_launch, lines, letters, bounds, values, reasons, offsets)
-
-
-def _in_order(texts: pa.StringArray, rows: Int64s) -> tuple[Letters, npt.NDArray[np.int32]]:
-    """Return the bytes of some texts, and their bounds: the begin of the first and the end of each."""
-    same = len(rows) == len(texts) and bool((np.diff(rows) > 0).all())
-    _, offsets, data = (texts if same else take_texts(texts, rows)).buffers()
-    ends = np.frombuffer(offsets, np.int32)[: len(rows) + 1]
-    letters = np.frombuffer(data, np.uint8)[: ends[-1]] if data is not None else np.zeros(0, np.uint8)
-    return letters, ends
+    return Wide(
+        rows.columns, first_launch, lines, part.cells.letters, bounds.reshape(*shape, 2), values, reasons, offsets
+    )
 
 
 def empty_cells(part: ParsedRows, rows: MetricRows) -> Sequence[tuple[int, int]]:
     """Return (row, column) of the metrics with an empty cell."""
-    sizes = np.diff(np.frombuffer(part.texts.buffers()[1], np.int32)[: len(part.texts) + 1])
-    found = np.flatnonzero(sizes[rows.row] == 0)
+    found = np.flatnonzero(part.cells.begins[rows.row] == part.cells.ends[rows.row])
     return list(zip(rows.row[found].tolist(), rows.place[found].tolist(), strict=True))

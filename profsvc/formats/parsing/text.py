@@ -233,8 +233,13 @@ class Text:
 
     def lines(self) -> Iterator[str]:
         """Yield every physical line with its line end; only a line feed is a line end."""
-        self._examine_rest()
-        yield from self._lines(self._start)
+        for block in self.blocks(CHUNK_BYTES):
+            pieces = str(block, "utf-8", "replace").split("\n")
+            rest = pieces.pop()
+            for piece in pieces:
+                yield piece + "\n"
+            if rest:
+                yield rest
 
     def _lines(self, place: int) -> Iterator[str]:
         if not self._notes.nul_lines:

@@ -16,20 +16,21 @@ try:
 except ImportError:  # no compiler was there when profsvc was installed
     _splitter = None
 
-INTERFACE = 2
+INTERFACE = 3
 """The version of the compiled module that this code calls; a checkout may have an older one."""
 OFF_VARIABLE = "PROFSVC_SPLITTER"
-SKIP, INTEGER, REAL, PLAIN, WHOLE, DECIMAL, CLOCK, TEXT, NUMBERED = "sirpwdtcn"
+SKIP, INTEGER, REAL, PLAIN, WHOLE, DECIMAL, CLOCK, TEXT, NUMBERED, VALUE = "sirpwdtcnv"
 """Kinds of columns: checked only; digits; decimal numbers; those without a sign or exponent, of at most 20 characters;
 decimal numbers as integers; digits with their decimals, of at most 20 characters; times of the day in ns, with or
-without a date before them; texts; names with a number in brackets at their end."""
+without a date before them; texts; names with a number in brackets at their end; any cell, with its place in the block,
+and its number where it is plain."""
 MAX_WHOLE = 9e18
 _VALUES: dict[str, Any] = {
     **dict.fromkeys((INTEGER, WHOLE, DECIMAL, CLOCK), np.int64),
-    **dict.fromkeys((REAL, PLAIN), np.float64),
+    **dict.fromkeys((REAL, PLAIN, VALUE), np.float64),
     **dict.fromkeys((TEXT, NUMBERED), np.int32),
 }
-_EXTRA: dict[str, Any] = {DECIMAL: np.int8, CLOCK: np.int32, NUMBERED: np.int64}
+_EXTRA: dict[str, Any] = {DECIMAL: np.int8, CLOCK: np.int32, NUMBERED: np.int64, VALUE: np.dtype((np.int32, 2))}
 
 
 class Kind(NamedTuple):
@@ -50,8 +51,9 @@ class Kind(NamedTuple):
 class Cells(NamedTuple):
     """The cells of a column.
 
-    ``values`` are numbers, 0 where ``missing``, or codes of ``texts``. ``extra`` has the decimals of `DECIMAL`, the
-    codes of the dates of `CLOCK`, and the number in brackets of `NUMBERED`, where ``missing`` tells of the number.
+    ``values`` are numbers, 0 where ``missing``, or codes of ``texts``; those of `VALUE` are NaN where the number is not
+    plain. ``extra`` has the decimals of `DECIMAL`, the codes of the dates of `CLOCK`, the number in brackets of
+    `NUMBERED`, where ``missing`` tells of the number, and where the cells of `VALUE` begin and end in the block.
     """
 
     values: Any
@@ -87,9 +89,18 @@ class Rows(NamedTuple):
 
 
 def split(
-    block: bytes | memoryview, kinds: Sequence[Kind], separator: str = ",", decimal: str = ".", blanks: bool = False
+    block: bytes | memoryview,
+    kinds: Sequence[Kind],
+    separator: str = ",",
+    decimal: str = ".",
+    blanks: bool = False,
+    quoted: bool = False,
+    least: int | None = None,
 ) -> Rows:
-    """Return the columns of the plain rows at the beginning of a block; ``blanks`` allows one behind each separator.
+    """Return the columns of the plain rows at the beginning of a block.
+
+    ``blanks`` allows one behind each separator; ``quoted`` demands quotes around each cell. A row has all cells, or at
+    least so many; those behind are skipped.
 
     >>> if is_available():
     ...     found = split(b"1.5,gpu 0\\n,gpu 0\\nx,gpu 1\\n", [Kind(REAL, 2.0), Kind(TEXT)])
@@ -101,7 +112,9 @@ def split(
         (kind.kind, kind.rounded, kind.factor, kind.least, kind.most, kind.suffix, *given)
         for kind, given in zip(kinds, arrays, strict=True)
     )
-    rows, texts, stopped = _splitter.split(block, separator, decimal, blanks, lines, columns)
+    rows, texts, stopped = _splitter.split(
+        block, separator, decimal, blanks, quoted, len(kinds) if least is None else least, lines, columns
+    )
     if rows < lines:
         arrays = [tuple(None if array is None else array[:rows] for array in given) for given in arrays]
     found = [
@@ -113,5 +126,5 @@ def split(
 
 def _arrays(kind: str, rows: int) -> tuple[Any, ...]:
     values = np.empty(rows, _VALUES[kind]) if kind in _VALUES else None
-    missing = np.empty(rows, np.bool_) if kind not in (SKIP, TEXT, CLOCK) else None
+    missing = np.empty(rows, np.bool_) if kind not in (SKIP, TEXT, CLOCK, VALUE) else None
     return values, missing, np.empty(rows, _EXTRA[kind]) if kind in _EXTRA else None

@@ -13,6 +13,7 @@
 #include <Python.h>
 
 #include <float.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 #error "doubles are rounded twice here, so that numbers would differ from those of the other readers"
 #endif
 
-#define INTERFACE 2
+#define INTERFACE 3
 #define MAX_COLUMNS 65536
 #define MAX_INT_DIGITS 18
 #define MAX_DIGITS 19
@@ -48,7 +49,8 @@ enum {
     DECIMAL = 'd',
     CLOCK = 't',
     TEXT = 'c',
-    NUMBERED = 'n'
+    NUMBERED = 'n',
+    VALUE = 'v'
 };
 
 typedef struct {
@@ -85,6 +87,7 @@ typedef struct {
     Column *column;
     char separator, decimal;
     int blanks; /* whether a blank may follow a separator */
+    int quoted, least; /* whether every cell must be quoted; how many cells a row must have */
     int stopped; /* the column of the cell that is not plain; -1 if all are, or the end of a row is not */
     int no_memory;
 } Job;
@@ -426,6 +429,19 @@ static int64_t bracketed(const char *text, Py_ssize_t size, Py_ssize_t *without)
     return number;
 }
 
+/* Stores where a cell lies and its number; NaN if it is not a plain one. */
+static void store_value(const Job *job, Column *column, Py_ssize_t row, const char *place, const char *stop)
+{
+    Number number;
+    double value;
+    char decimal = *stop == job->decimal ? 0 : job->decimal;
+    int plain = stop - place <= MAX_STRICT && is_digit(place[*place == '-']) && is_digit(stop[-1]) &&
+                read_number(place, job->end, decimal, 0, &number) == stop && nearest(&number, &value);
+    ((double *)column->values)[row] = plain ? value : NAN;
+    ((int32_t *)column->extra)[2 * row] = (int32_t)(place - job->begin);
+    ((int32_t *)column->extra)[2 * row + 1] = (int32_t)(stop - job->begin);
+}
+
 static int store_text(Job *job, Column *column, Py_ssize_t row, const char *text, Py_ssize_t size)
 {
     int32_t code;
@@ -535,6 +551,8 @@ static const char *read_cell(Job *job, Column *column, Py_ssize_t row, const cha
     if (job->blanks && *place == ' ')
         place++;
     quoted = *place == '"';
+    if (job->quoted && !quoted)
+        return NULL;
     place += quoted;
     start = place;
     stop = quoted ? '"' : job->separator;
@@ -548,7 +566,9 @@ static const char *read_cell(Job *job, Column *column, Py_ssize_t row, const cha
             place = find_stop(place + 1, job->end, stop);
         if (!quoted && place > start && (is_blank(*start) || is_blank(place[-1])))
             return NULL;
-        if (column->kind != SKIP && !store_text(job, column, row, start, place - start))
+        if (column->kind == VALUE)
+            store_value(job, column, row, start, place);
+        else if (column->kind != SKIP && !store_text(job, column, row, start, place - start))
             return NULL;
     }
     if (place && quoted)
@@ -565,7 +585,9 @@ static Py_ssize_t read_rows(Job *job)
     for (row = 0; row < job->rows && place < job->end; row++) {
         for (at = 0; at < job->columns; at++) {
             place = read_cell(job, &job->column[at], row, place);
-            if (!place || (at + 1 < job->columns && *place++ != job->separator)) {
+            if (place && at + 1 >= job->least && (at + 1 == job->columns || *place != job->separator))
+                break;
+            if (!place || *place++ != job->separator) {
                 job->stopped = at;
                 return row;
             }
@@ -580,25 +602,11 @@ static Py_ssize_t read_rows(Job *job)
 
 /* ---- The module ---- */
 
-static Py_ssize_t item_size(int kind)
-{
-    switch (kind) {
-    case SKIP:
-        return 0;
-    case INTEGER:
-    case REAL:
-    case PLAIN:
-    case WHOLE:
-    case DECIMAL:
-    case CLOCK:
-        return 8;
-    case TEXT:
-    case NUMBERED:
-        return 4;
-    default:
-        return -1;
-    }
-}
+/* The bytes of a row in values, missing and extra. */
+static const struct {
+    int kind, bytes[3];
+} SIZES[] = {{SKIP, {0}},          {INTEGER, {8, 1, 0}}, {REAL, {8, 1, 0}}, {PLAIN, {8, 1, 0}},   {WHOLE, {8, 1, 0}},
+             {DECIMAL, {8, 1, 1}}, {CLOCK, {8, 0, 4}},   {TEXT, {4, 0, 0}}, {NUMBERED, {4, 1, 8}}, {VALUE, {8, 0, 8}}};
 
 /* Gets a buffer with an item of `size` bytes for each row; none of size 0. */
 static int get_buffer(PyObject *object, Py_buffer *buffer, Py_ssize_t rows, Py_ssize_t size)
@@ -617,21 +625,21 @@ static int get_buffer(PyObject *object, Py_buffer *buffer, Py_ssize_t rows, Py_s
 
 static int get_column(PyObject *given, Column *column, Py_ssize_t rows, char separator)
 {
-    PyObject *values, *missing, *extra;
-    Py_ssize_t size, at;
+    PyObject *buffers[3];
+    Py_ssize_t at, kind = 0, kinds = sizeof SIZES / sizeof *SIZES;
     const char *suffix;
-    int numeric;
     /* The suffix is of the tuple, which lives as long as the call. */
     if (!PyArg_ParseTuple(given, "Cpddds#OOO", &column->kind, &column->rounded, &column->factor, &column->least,
-                          &column->most, &column->suffix, &column->suffix_size, &values, &missing, &extra))
+                          &column->most, &column->suffix, &column->suffix_size, &buffers[0], &buffers[1], &buffers[2]))
         return 0;
     for (at = 0; at < column->suffix_size; at++)
         if ((unsigned char)*(suffix = column->suffix + at) < 0x20 || *suffix == '"' || *suffix == separator) {
             PyErr_SetString(PyExc_ValueError, "a suffix has no quotes, separators or control characters");
             return 0;
         }
-    size = item_size(column->kind);
-    if (size < 0) {
+    while (kind < kinds && SIZES[kind].kind != column->kind)
+        kind++;
+    if (kind == kinds) {
         PyErr_Format(PyExc_ValueError, "no column is of the kind %d", column->kind);
         return 0;
     }
@@ -640,12 +648,9 @@ static int get_column(PyObject *given, Column *column, Py_ssize_t rows, char sep
         PyErr_SetString(PyExc_ValueError, "whole numbers are from 0 to 9e18");
         return 0;
     }
-    numeric = is_number(column->kind) || column->kind == NUMBERED;
-    if (!get_buffer(values, &column->buffers[0], rows, size) ||
-        !get_buffer(missing, &column->buffers[1], rows, numeric) ||
-        !get_buffer(extra, &column->buffers[2], rows,
-                    column->kind == CLOCK ? 4 : column->kind == DECIMAL ? 1 : column->kind == NUMBERED ? 8 : 0))
-        return 0;
+    for (at = 0; at < 3; at++)
+        if (!get_buffer(buffers[at], &column->buffers[at], rows, SIZES[kind].bytes[at]))
+            return 0;
     column->values = column->buffers[0].buf;
     column->missing = column->buffers[1].buf;
     column->extra = column->buffers[2].buf;
@@ -686,26 +691,26 @@ static PyObject *answer(const Job *job, Py_ssize_t rows)
     return found;
 }
 
-PyDoc_STRVAR(split_doc, "split(block, separator, decimal, blanks, rows, columns) -> (rows, texts by column, stop)\n\n"
-                        "Fill the columns from the plain rows at the beginning of a block, at most `rows`. It stops\n"
-                        "at a cell that is not plain, of the column `stop`, or at another end of a row (-1).");
+PyDoc_STRVAR(split_doc, "split(block, separator, decimal, blanks, quoted, least, rows, columns) -> (rows, texts, stop)"
+                        "\n\nFill the columns from the plain rows at the beginning of a block. It stops at a cell\n"
+                        "that is not plain, of the column `stop`, or at another end of a row (-1).");
 
 static PyObject *split(PyObject *module, PyObject *args)
 {
     Py_buffer block;
     PyObject *columns, *found = NULL;
-    PyThreadState *thread;
     Py_ssize_t count, rows;
     int separator, decimal, at;
     Job job;
     (void)module;
     memset(&job, 0, sizeof job);
     job.stopped = -1;
-    if (!PyArg_ParseTuple(args, "y*CCpnO:split", &block, &separator, &decimal, &job.blanks, &job.rows, &columns))
+    if (!PyArg_ParseTuple(args, "y*CCppinO:split", &block, &separator, &decimal, &job.blanks, &job.quoted,
+                          &job.least, &job.rows, &columns))
         return NULL;
     count = PyTuple_Check(columns) ? PyTuple_Size(columns) : -1;
-    if (count < 1 || count > MAX_COLUMNS || job.rows < 0) {
-        PyErr_SetString(PyExc_ValueError, "the columns are a tuple of 1 to 65536, and the rows are not below 0");
+    if (count > MAX_COLUMNS || job.least < 1 || job.least > count || job.rows < 0 || block.len > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "1 to 65536 columns, of which a row has 1 or more; a block is below 2 GiB");
         goto released;
     }
     if (separator > 126 || decimal > 126 || separator == '"' || separator == '\n' || separator == '\r' ||
@@ -727,11 +732,15 @@ static PyObject *split(PyObject *module, PyObject *args)
         job.columns = at + 1;
         if (!get_column(PyTuple_GetItem(columns, at), &job.column[at], job.rows, job.separator))
             goto freed;
+        if (at >= job.least && job.column[at].kind != SKIP) {
+            PyErr_SetString(PyExc_ValueError, "columns that a row may lack are skipped");
+            goto freed;
+        }
     }
-    thread = PyEval_SaveThread();
+    Py_BEGIN_ALLOW_THREADS
     /* Without a line end at the end nothing would stop the reading of a cell. */
     rows = block.len && job.end[-1] == '\n' ? read_rows(&job) : 0;
-    PyEval_RestoreThread(thread);
+    Py_END_ALLOW_THREADS
     if (job.no_memory)
         PyErr_NoMemory();
     else
@@ -758,15 +767,14 @@ static PyObject *count_lines(PyObject *module, PyObject *args)
     Py_buffer block;
     Py_ssize_t lines = 0;
     const char *place, *end;
-    PyThreadState *thread;
     (void)module;
     if (!PyArg_ParseTuple(args, "y*:count_lines", &block))
         return NULL;
-    thread = PyEval_SaveThread();
+    Py_BEGIN_ALLOW_THREADS
     end = (const char *)block.buf + block.len;
     for (place = block.buf; place < end && (place = memchr(place, '\n', (size_t)(end - place))); place++)
         lines++;
-    PyEval_RestoreThread(thread);
+    Py_END_ALLOW_THREADS
     PyBuffer_Release(&block);
     return PyLong_FromSsize_t(lines);
 }

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.ncu import details as ncu_details
-from profsvc.formats.ncu.details_blocks import ColumnPlan, next_launch, parse, whole_launches
+from profsvc.formats.ncu.details_blocks import next_launch, parse, whole_launches
+from profsvc.formats.ncu.details_rows import ColumnPlan
 from tests.benchmarks.loading import details
 from tests.formats.both_ways import READERS
 from tests.robustness.damage import damaged

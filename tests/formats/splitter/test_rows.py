@@ -87,6 +87,9 @@ def test_texts_that_collide_or_are_all_different():
         {"separator": "5"},
         {"separator": "\u20ac"},
         {"decimal": "\n"},
+        {"least": 0},
+        {"least": 2},
+        {"columns": tuple(2 * [("i", False, 1.0, 0.0, 1.0, "", np.zeros(1, np.int64), np.zeros(1, np.bool_), None)])},
         {"columns": ()},
         {"columns": ((),)},
         *(
@@ -94,6 +97,7 @@ def test_texts_that_collide_or_are_all_different():
             for sign in (",", "\n", '"', "\0")
         ),
         {"columns": (("t", False, 1.0, 0.0, 1.0, "", np.zeros(1, np.int64), None, np.zeros(1, np.int8)),)},
+        {"columns": (("v", False, 1.0, 0.0, 1.0, "", np.zeros(1), None, np.zeros(1, np.int32)),)},
         {"columns": (("x", False, 1.0, 0.0, 1.0, "", None, None, None),)},
         {"columns": (("w", False, 1.0, 0.0, 1e19, "", np.zeros(1, np.int64), np.zeros(1, np.bool_), None),)},
         {"columns": (("i", False, 1.0, 0.0, 1.0, "", None, np.zeros(1, np.bool_), None),)},
@@ -104,7 +108,8 @@ def test_texts_that_collide_or_are_all_different():
 )
 def test_a_wrong_call_is_refused(change):
     columns = (("i", False, 1.0, 0.0, 1.0, "", np.zeros(1, np.int64), np.zeros(1, np.bool_), None),)
-    call = {"block": b"1\n", "separator": ",", "decimal": ".", "blanks": False, "rows": 1, "columns": columns}
+    call = {"block": b"1\n", "separator": ",", "decimal": ".", "blanks": False, "quoted": False, "least": 1}
+    call |= {"rows": 1, "columns": columns}
     assert rows._splitter.split(*call.values())[0] == 1
     with pytest.raises((ValueError, TypeError, BufferError)):
         rows._splitter.split(*(call | change).values())
@@ -114,7 +119,7 @@ def test_a_wrong_call_is_refused(change):
 def test_no_more_rows_are_filled_than_there_is_room_for():
     values, missing = np.full(3, -1, np.int64), np.ones(3, np.bool_)
     columns = (("i", False, 1.0, 0.0, 9.0, "", values[:1], missing[:1], None),)
-    assert rows._splitter.split(b"1\n2\n3\n", ",", ".", False, 1, columns)[0] == 1
+    assert rows._splitter.split(b"1\n2\n3\n", ",", ".", False, False, 1, 1, columns)[0] == 1
     assert values.tolist() == [1, -1, -1]
 
 
