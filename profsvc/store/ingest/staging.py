@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,8 @@ from profsvc.tables.column_tables import as_integers
 
 # Long tables: an ascending key, numbers, and possibly texts that are nearly always null.
 PAGED_TABLES = ("launches", "samples", "transfers", "api_calls", "ranges")
+# Tables whose rows are collected for a COPY, since nothing looks at them before all are written.
+COLLECTED_TABLES = {*PAGED_TABLES, "wide_blocks", "wide_cells", "wide_constants", "wide_lists"}
 MIN_ROWS_FOR_PAGES = 500
 ROWS_AT_ONCE = 10_000
 MIN_BYTES_TO_SEND = 4 << 20
@@ -61,13 +63,28 @@ class PreparingSink(Sink, Protocol):
         """
 
 
+class _Collected:
+    """Blocks of rows that wait for one COPY."""
+
+    def __init__(self, statement: str) -> None:
+        self.statement, self.blocks, self.size = statement, list[memoryview](), 0
+
+    def add(self, blocks: Iterable[memoryview]) -> None:
+        for block in blocks:
+            self.blocks.append(block)
+            self.size += len(block)
+
+    def prepared(self) -> Prepared:
+        return Prepared(self.statement, self.blocks)
+
+
 class DirectSink:
     """Writes rows in the open transaction."""
 
     def __init__(self, connection: Connection) -> None:
         """Begin an upload on a connection in a write transaction."""
         self.connection = connection
-        self.collected: dict[str, Prepared] = {}
+        self.collected: dict[str, _Collected] = {}
 
     def write(self, table: str, columns: Columns) -> None:
         """Write rows of a table."""
@@ -80,23 +97,20 @@ class DirectSink:
     def prepare(self, table: str, columns: Columns) -> Callable[[], None] | None:
         """Return what writes rows of a table, which for COPY are already in its format; None while more are collected.
 
-        Rows of long tables, to which no other rows refer, are collected: what a COPY costs beside its rows is then
-        paid once for many batches.
+        What a COPY costs beside its rows is then paid once for many batches.
         """
-        if not self._is_copied(columns):
+        if not self._is_copied(columns, 1 if table in COLLECTED_TABLES else MIN_ROWS_TO_COPY):
             return partial(self.write, table, columns)
-        prepared = postgres_copy.prepare(table, columns)
-        if table not in PAGED_TABLES:
-            return self._sending([prepared])
+        statement, blocks = postgres_copy.prepare(table, columns)
+        if table not in COLLECTED_TABLES:
+            return self._sending([Prepared(statement, blocks)])
         ended = []
-        waiting = self.collected.pop(table, None)
-        if waiting and waiting.statement != prepared.statement:
-            ended, waiting = [waiting], None
-        collected = Prepared(prepared.statement, [*(waiting.blocks if waiting else ()), *prepared.blocks])
-        if sum(map(len, collected.blocks)) < MIN_BYTES_TO_SEND:
-            self.collected[table] = collected
-        else:
-            ended.append(collected)
+        if (waiting := self.collected.get(table)) and waiting.statement != statement:
+            ended.append(self.collected.pop(table).prepared())
+        collected = self.collected.setdefault(table, _Collected(statement))
+        collected.add(blocks)
+        if collected.size >= MIN_BYTES_TO_SEND:
+            ended.append(self.collected.pop(table).prepared())
         return self._sending(ended) if ended else None
 
     def _sending(self, ended: Sequence[Prepared]) -> Callable[[], None]:
@@ -109,13 +123,13 @@ class DirectSink:
 
         return send
 
-    def _is_copied(self, columns: Columns) -> bool:
-        return self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= MIN_ROWS_TO_COPY
+    def _is_copied(self, columns: Columns, least: int = MIN_ROWS_TO_COPY) -> bool:
+        return self.connection.dialect.name == "postgresql" and len(next(iter(columns.values()))) >= least
 
     def close(self) -> None:
         """Finish; no more rows follow."""
-        for statement, blocks in self.collected.values():
-            postgres_copy.send(self.connection, statement, blocks)
+        for collected in self.collected.values():
+            postgres_copy.send(self.connection, *collected.prepared())
         self.collected.clear()
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sqlalchemy import Text
 
 from profsvc.store.connection.sql import Connection, text
-from profsvc.store.ingest.writers.postgres_copy import copy_columns
+from profsvc.store.ingest.writers.postgres_copy import copy_columns, is_null
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
 from profsvc.tables.column_tables import Integers
@@ -51,15 +51,6 @@ def factorize(
         text = texts[first[code]]
         own[code] = -1 if is_null(text) else numbers.setdefault(text, len(numbers))
     return own[codes], list(numbers)
-
-
-def is_null(value: object) -> bool:
-    """Tell whether a value of a column of objects is null.
-
-    >>> is_null(None), is_null(float("nan")), is_null("")
-    (True, True, False)
-    """
-    return value is None or value != value
 
 
 def _distinct_texts(column: CodedTexts) -> tuple[npt.NDArray[np.intp], list[str]]:

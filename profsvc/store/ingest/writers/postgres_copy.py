@@ -21,7 +21,6 @@ from profsvc.store.ingest.pages import copies
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
 from profsvc.tables.column_tables import as_integers
-from profsvc.tables.on_demand import pd
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -31,6 +30,15 @@ WIDTHS = {SmallInteger: 2, BigInteger: 8, Integer: 4, Double: 8}
 
 Column = Any
 """Values of a column: an array (also masked), a pandas series or nullable array, or a list with None for null."""
+
+
+def is_null(value: object) -> bool:
+    """Tell whether a value of a column of objects is null.
+
+    >>> is_null(None), is_null(float("nan")), is_null("")
+    (True, True, False)
+    """
+    return value is None or value != value
 
 
 class Plain(NamedTuple):
@@ -121,12 +129,14 @@ def _plain(column: Column, dtype: str) -> tuple[np.ndarray[Any, Any], np.ndarray
         return np.arange(len(column), dtype=np.int64) * column.step + column.start, None
     elif isinstance(column, list) and (dtype == "float64" or None not in column):
         values, there = np.array(column, dtype), None  # None among floats becomes NaN
+    elif isinstance(column, list):
+        there = np.array([not is_null(value) for value in column], np.bool_)
+        values = np.array([value if known else 0 for value, known in zip(column, there, strict=True)], np.int64)
     elif (integers := as_integers(column)) is not None:
         missing = integers.missing
         values, there = np.where(missing, 0, integers.values) if missing.any() else integers.values, ~missing
     else:
-        given = pd.array(column, dtype="Int64") if isinstance(column, list) else column
-        array: Any = getattr(given, "array", given)
+        array: Any = getattr(column, "array", column)
         there = ~np.asarray(array.isna())
         values = array.to_numpy(dtype, na_value=0)
     if values.dtype.kind == "f" and np.isnan(values).any():
@@ -141,8 +151,9 @@ def _texts(column: Sequence[str | None] | CodedTexts) -> Plain:
     if isinstance(column, CodedTexts):
         codes, distinct = column.codes, column.texts
     else:
-        codes, found = pd.factorize(np.asarray(column, dtype=object))
-        distinct = list(found)
+        numbers: dict[Any, int] = {}
+        codes = np.array([-1 if is_null(text) else numbers.setdefault(text, len(numbers)) for text in column], np.int64)
+        distinct = list(numbers)
     there = codes >= 0
     return Plain(
         codes.astype(np.int64, copy=False), None if there.all() else there, texts=[text.encode() for text in distinct]

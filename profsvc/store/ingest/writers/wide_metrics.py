@@ -26,13 +26,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from profsvc.errors import DomainError, InputError
+from profsvc.errors import InputError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.ingest.staging import Sink
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
@@ -40,7 +41,7 @@ from profsvc.store.ingest.writers.dictionaries import Names, writing_names
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.contents.wide_metrics import MAX_BLOCK_LAUNCHES, MAX_DIGITS
 from profsvc.tables import Wide, WideColumns, unpivot
-from profsvc.tables.on_demand import pa, pd
+from profsvc.tables.on_demand import pd
 
 LAUNCHES_PER_STRIPPED_ZERO = 4
 """Zeros are left out where one cell of so many ends in one."""
@@ -49,10 +50,12 @@ LAUNCHES_PER_STRIPPED_ZERO = 4
 # longer is tried; 18 digits are a whole number of 64 bits.
 MAX_EXACT_CHARS = 15
 _PLAIN = np.zeros(256, np.bool_)
-_PLAIN[[*b"0123456789.,-"]] = True
+_PLAIN[[*b"0123456789.,-\0"]] = True
+_POWERS = 10.0 ** np.arange(MAX_DIGITS + 1)
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 class WideCells:
@@ -122,7 +125,7 @@ class WideCells:
         odd = block.collected & ~_readable(texts, block)
         constants, cells, lines = [], [], _lines(block)
         lists: dict[tuple[str, str], int] = {}
-        for place, together in enumerate(_joined_columns(texts, launches)):
+        for place, together in enumerate(texts.columns(launches)):
             one = together[: together.find("\0")] if launches > 1 else together
             if together == "\0".join([one] * launches):
                 odd[:, place] = False
@@ -201,23 +204,34 @@ def _lines(block: Wide) -> list[str | None]:
     return lines
 
 
-def _column_by_column(block: Wide) -> pa.StringArray:
-    """Return the texts of all cells, those of a column behind each other."""
-    rows, width = block.values.shape
-    offsets = np.append(block.bounds.reshape(-1), np.int32(len(block.letters)))
-    if (np.diff(offsets) < 0).any():
-        raise DomainError("the cells of wide metrics do not lie in the order of their launches and columns")
-    # Texts of Arrow follow each other without gaps: every other one is what lies between two cells.
-    texts = pa.StringArray.from_buffers(2 * rows * width, pa.py_buffer(offsets), pa.py_buffer(block.letters))
-    places = 2 * (np.arange(width, dtype=np.int32)[:, None] + np.arange(rows, dtype=np.int32) * np.int32(width))
-    return texts.take(pa.array(places.reshape(-1)))
+class _Cells(NamedTuple):
+    """All cells of a block, those of a column behind each other, each with a NUL behind it, which no cell holds."""
+
+    letters: npt.NDArray[np.uint8]
+    sizes: npt.NDArray[np.int32]
+    ends: npt.NDArray[np.int64]  # behind the NUL
+
+    def text(self, cell: int) -> str:
+        """Return a cell as it came."""
+        end = int(self.ends[cell]) - 1
+        return self.letters[end - int(self.sizes[cell]) : end].tobytes().decode()
+
+    def columns(self, launches: int) -> Iterator[str]:
+        """Yield the texts of each column with a NUL between them."""
+        data, begin = self.letters.tobytes(), 0
+        for end in self.ends[launches - 1 :: launches].tolist():
+            yield data[begin : end - 1].decode()
+            begin = end
 
 
-def _joined_columns(texts: pa.StringArray, launches: int) -> list[str]:
-    """Return the texts of each column with a NUL, which no cell holds, between them."""
-    columns = pa.ListArray.from_arrays(np.arange(0, len(texts) + 1, launches, dtype=np.int32), texts)
-    joined: list[str] = pa.compute.binary_join(columns, "\0").to_pylist()
-    return joined
+def _column_by_column(block: Wide) -> _Cells:
+    begins, behind = (block.bounds[:, :, side].T.reshape(-1) for side in (0, 1))
+    sizes = behind - begins
+    ends = np.cumsum(sizes + 1, dtype=np.int64)
+    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - (ends - sizes - 1), sizes + 1)
+    letters = np.append(block.letters, np.uint8(0))[np.minimum(places, len(block.letters))]
+    letters[ends - 1] = 0
+    return _Cells(letters, sizes, ends)
 
 
 def _without_zeros(together: str, launches: int) -> tuple[str, str]:
@@ -233,28 +247,49 @@ def _without_zeros(together: str, launches: int) -> tuple[str, str]:
     return "." + "0" * (behind.pop() - 1), " ".join(stripped)
 
 
-def _readable(texts: pa.StringArray, block: Wide) -> Flags:
+def _readable(cells: _Cells, block: Wide) -> Flags:
     """Tell which cells `VALUE` reads as the reader did."""
     rows, width = block.values.shape
-    _, offset_buffer, data = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int32)[: len(texts) + 1]
-    letters = np.frombuffer(data, np.uint8)[: offsets[-1]] if data is not None else np.zeros(0, np.uint8)
-    plain = np.diff(offsets) > 0
-    plain[np.searchsorted(offsets, np.flatnonzero(~_PLAIN[letters]), "right") - 1] = False
     values, factors = block.values.T.reshape(-1), np.repeat(block.columns.factors, rows)
+    numbers, plain = _plain_numbers(cells)
     plain &= np.isfinite(values)
-    bare = texts if not (letters == ord(",")).any() else pa.compute.replace_substring(texts, ",", "")
-    try:
-        read = pa.compute.cast(pa.compute.if_else(plain, bare, "0"), pa.float64())
-    except pa.ArrowInvalid:  # a format that marks decimals otherwise
-        return np.zeros((rows, width), np.bool_)
-    plain &= read.to_numpy() * factors == values
-    signs = np.diff(np.frombuffer(bare.buffers()[1], np.int32)[: len(texts) + 1])
-    for cell in np.flatnonzero(plain & (signs > MAX_EXACT_CHARS)).tolist():
-        text = bare[cell].as_py()
+    readable = plain & (numbers * factors == values)
+    for cell in np.flatnonzero(plain & (cells.sizes > MAX_EXACT_CHARS)).tolist():
+        text = cells.text(cell).replace(",", "")
         kept = {text, text.rstrip("0") if "." in text else text}
-        plain[cell] = all(_computed(one) * factors[cell] == values[cell] for one in kept)
-    return plain.reshape(width, rows).T
+        readable[cell] = all(_computed(one) * factors[cell] == values[cell] for one in kept)
+    by_launch: Flags = readable.reshape(width, rows).T
+    return by_launch
+
+
+def _plain_numbers(cells: _Cells) -> tuple[Floats, Flags]:
+    """Return the numbers of cells of at most `MAX_EXACT_CHARS`, and which cells hold nothing but a number."""
+    letters, sizes, ends = cells
+    count, last = len(sizes), ends - 2
+    owner = np.repeat(np.arange(count), sizes + 1)
+
+    def places_of(sign: str) -> tuple[Ints, Ints]:
+        places = np.flatnonzero(letters == ord(sign))
+        return places, owner[places]
+
+    digits = letters - np.uint8(ord("0"))  # which wraps what is below
+    places = np.flatnonzero(digits < 10)
+    own = owner[places]
+    known = np.bincount(own, minlength=count)
+    behind = np.cumsum(known)[own] - np.arange(1, len(own) + 1)
+    numbers = np.bincount(own, digits[places] * _POWERS[np.minimum(behind, MAX_DIGITS)], count)
+    plain = known > 0
+    plain[owner[~_PLAIN[letters]]] = False
+    places, own = places_of(".")
+    plain &= np.bincount(own, minlength=count) < 2
+    decimals = np.zeros(count, np.int64)
+    decimals[own] = last[own] - places
+    places, own = places_of(",")
+    plain[own[places > last[own] - decimals[own]]] = False
+    places, own = places_of("-")
+    plain[own[places > last[own] + 1 - sizes[own]]] = False
+    numbers[own] *= -1
+    return numbers / _POWERS[np.minimum(decimals, MAX_DIGITS)], plain
 
 
 def _computed(text: str) -> float:
