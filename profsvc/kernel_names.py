@@ -5,13 +5,15 @@ import re
 from collections.abc import Iterable
 
 ELLIPSIS = "\u2026"
-_PARAMETERS = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const)?\s*$")
 # What compilers write behind the name of a copy that they made, and AMD's behind that of each kernel.
-_CLONE = re.compile(r"(?:\s*\[clone [^\[\]]*\]|(?<=.)\.kd)+\s*$")
-_BRACKETS = re.compile("([<>])")
-_SIGNS = re.compile("[<> :]")
+_CLONE = re.compile(r"(?:\s*\[clone [^\[\]]*\]|(?<=.)\.kd|\s*\(\.kd\))+\s*$")
+# Operators and letters whose signs are no brackets, and where a name may end.
+_SIGNS = re.compile(r"\boperator\s*(?:<=>|<<=?|>>=?|->\*?|[<>]=?|\(\)|\[\])|'\\?.'|->|::|[<>()\[\]{} ]")
+_OPENERS = {">": "<", ")": "(", "]": "[", "}": "{"}
+_QUALIFIERS = re.compile(r"(?:\s*(?:const|volatile|noexcept|&&?))*\s*")
 _CAST = re.compile(r"\((?:(?:un)?signed |std::)?[A-Za-z_][\w ]*\)(?=-?[\w'])")
 _SPACES = re.compile(r"\s+")
+NO_NAME = "(no name)"
 _MANGLED = re.compile(r"_ZL?(?:N[rVK]*)?L?(?=\d)")
 _LENGTH = re.compile(r"[1-9]\d{0,3}")
 _DIGEST = re.compile(r"(.*) ([0-9a-f]{8})")
@@ -26,16 +28,13 @@ def short_kernel_name(kernel: str) -> str:
     'copy'
     >>> short_kernel_name("enable_if<!T7, void>::type kernel<int, Params<int>>(T13)")
     'kernel'
+    >>> short_kernel_name("void ns::k(T *, U) [with T = float; U = int]"), short_kernel_name("")
+    ('k', '(no name)')
     """
-    text = _PARAMETERS.sub("", _plain(kernel))
-    kept, depth = [], 0
-    for piece in _BRACKETS.split(text):
-        depth += piece == "<"
-        if depth == 0:
-            kept.append(piece)
-        depth = max(0, depth - (piece == ">"))
-    plain = "".join(kept).strip()
-    return plain.split(" ")[-1].split("::")[-1] or kernel
+    text, arguments = _last_part(kernel)
+    for start, end in reversed(arguments):
+        text = text[:start] + text[end:]
+    return text.strip() or kernel.strip() or NO_NAME
 
 
 def base_name(kernel: str) -> str:
@@ -60,18 +59,56 @@ def with_template_arguments(kernel: str) -> str:
     >>> with_template_arguments("std::enable_if<!T7, void>::type ns::kernel<int, ns::P<4>>(T13)")
     'kernel<int, ns::P<4>>'
     """
-    text = _PARAMETERS.sub("", _plain(kernel)).strip()
-    start = depth = 0
+    return _last_part(kernel)[0] or kernel.strip() or NO_NAME
+
+
+def _last_part(kernel: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the last part of a name, without its parameters, and where its template arguments begin and end in it."""
+    text = _plain(kernel)
+    breaks, groups = _outline(text)
+    if groups and groups[-1][0] == "(" and _QUALIFIERS.fullmatch(text, groups[-1][2]):
+        text = text[: groups[-1][1]].rstrip()
+    arguments = [(first, last) for sign, first, last in groups if sign == "<" and first < len(text)]
+    # A blank may stand before template arguments.
+    within = {first for first, last in arguments if last == len(text)}
+    ends = [place for place in breaks if place < len(text) and (place not in within or text[place - 1] == ":")]
+    start = ends[-1] if ends else 0
+    return text[start:], [(first - start, last - start) for first, last in arguments if first >= start]
+
+
+def _outline(text: str) -> tuple[list[int], list[tuple[str, int, int]]]:
+    """Return where parts of a name begin, and the bracket, begin and end of each group that no other contains.
+
+    A group that is not closed, because the name is cut, goes on to the end.
+    """
+    breaks: list[int] = []
+    groups: list[tuple[str, int, int]] = []
+    unclosed: list[tuple[str, int]] = []
     for found in _SIGNS.finditer(text):
-        sign = found[0]
-        depth = max(0, depth + (sign == "<") - (sign == ">"))
-        if depth == 0 and sign in " :":
-            start = found.end()
-    return text[start:] or kernel
+        sign, opener = found[0], _OPENERS.get(found[0])
+        if sign in _OPENERS.values():
+            unclosed.append((sign, found.start()))
+        elif opener:
+            # A sign inside round brackets compares: (1 > 2).
+            places = [place for place, (other, _) in enumerate(unclosed) if other == opener]
+            if places and (sign != ">" or places[-1] == len(unclosed) - 1):
+                first = unclosed[places[-1]]
+                del unclosed[places[-1] :]
+                groups += [] if unclosed else [(*first, found.end())]
+        elif sign in (" ", "::") and not unclosed:
+            breaks.append(found.end())
+    return breaks, groups + [(*first, len(text)) for first in unclosed[:1]]
 
 
 def _plain(kernel: str) -> str:
-    return _CLONE.sub("", kernel.replace("(anonymous namespace)::", ""))
+    """Return a name without what compilers write behind it, such as [with T = float], and without unnamed spaces."""
+    text, before = kernel.replace("(anonymous namespace)::", "").strip(), ""
+    while text != before:
+        before, text = text, _CLONE.sub("", text).rstrip()
+        groups = _outline(text)[1]
+        if groups and groups[-1][1] and groups[-1][2] == len(text) and text.startswith("[with ", groups[-1][1]):
+            text = text[: groups[-1][1]].rstrip()
+    return text
 
 
 def name_digest(kernel: str) -> str:
