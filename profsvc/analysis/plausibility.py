@@ -24,7 +24,8 @@ def without_implausible_values(batch: Batch) -> tuple[Batch, list[str]]:
     >>> kept, reasons = without_implausible_values(Batch({"kernel_summaries": frame("kernel_summaries", {
     ...     "category": ["kernel"], "kernel": ["k"], "calls": [2], "total_ns": [-5e6], "line": [7]})}))
     >>> reasons, kept.tables["kernel_summaries"]["total_ns"].isna().all(), kept.tables["metrics"]["raw_text"].tolist()
-    (['-5e+06 ns is implausible; the range is 0 to 3.2e+19 ns (a thousand years)'], np.True_, ['-5000000.0'])
+    (['kernel_summaries.total_ns -5e+06 ns is implausible; the range is 0 to 3.2e+19 ns (a thousand years)'],
+     np.True_, ['-5000000.0'])
     """
     tables, found, reasons = dict(batch.given), [], []
     for name, table in batch.given.items():

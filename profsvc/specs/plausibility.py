@@ -26,9 +26,14 @@ class PlausibleRange:
     why: str
 
     def reason(self, value: float) -> str:
-        """Say why a value is not used."""
-        limits = f"{self.low:g} to {self.high:g} {self.unit}"
-        return f"{value:.6g} {self.unit} is implausible; the range is {limits} ({self.why})"
+        """Say why a value is not used.
+
+        >>> range_of("fan", "1").reason(70)
+        "fan 70 is implausible; the range is 0 to 2, where 1 is 100 % (a share of the fan's rated speed)"
+        """
+        unit, share = ("", ", where 1 is 100 %") if self.unit == "1" else (f" {self.unit}", "")
+        limits = f"{self.low:g} to {self.high:g}{unit}{share}"
+        return f"{self.of} {value:.6g}{unit} is implausible; the range is {limits} ({self.why})"
 
 
 def read_ranges(text: str | None = None) -> tuple[PlausibleRange, ...]:
