@@ -56,6 +56,9 @@ _REQUIRED_COLUMNS = {
 }
 _EXPORT_OPTIONS = {"details": "--page details", "summary": "--print-summary per-kernel"}
 
+MIN_REWRITTEN_CELLS = 4
+_REWRITTEN = "it has the cells of a row, but not as Nsight Compute writes them"
+
 _BANNER = re.compile(r"==[A-Z0-9]+== ?")
 # A quoted header has quoted rows; a bare number at the start of a line is then program output.
 _QUOTED_ROW = re.compile(r'[ \t]*"[0-9]+",')
@@ -138,7 +141,7 @@ class Scanner:
         self.least_cells = 0
         self.row, self.new_row = _QUOTED_ROW, _NEW_QUOTED_ROW
         self.ranges: list[int] = []
-        self.block = False
+        self.block = self.has_rows = False
         self.pending: list[Record] = []
         self.open: list[str] = []
         self.open_line = 0
@@ -174,7 +177,7 @@ class Scanner:
     def rows_follow(self) -> Iterator[Record]:
         """Yield the pending lines, because rows of the table follow; the rows may be read elsewhere."""
         yield from self._settle(REJECT)
-        self.block = False
+        self.block, self.has_rows = False, True
 
     def _enter(self, number: int, line: str, header: list[str]) -> None:
         if page_kind(header) != self.page:
@@ -203,7 +206,7 @@ class Scanner:
             self.least_cells = 1 + max(
                 header.index(name) for name in (*IDENTITY_COLUMNS, *_METRIC_COLUMNS) if name in header
             )
-        self.block = False
+        self.block = self.has_rows = False
 
     def _is_header_of_domains(self, line: str) -> bool:
         return self.row is _DOMAIN_ROW and parse_header(line) is not None
@@ -246,7 +249,7 @@ class Scanner:
         if text.endswith(",") and cells and not cells[-1]:  # the file ends here: the next cell is lost, not empty
             cells.pop()
         if self.least_cells <= len(cells) <= len(self.header):
-            if self.pending or self.block:
+            if self.pending or self.block or not self.has_rows:
                 yield from self.rows_follow()
             yield Record(ROW, line, lines, text, cells)
         elif self.block and lines == 1 and text.endswith("\n"):
@@ -264,20 +267,41 @@ class Scanner:
             fits = len(cells) == len(self.header or [])
             reason = "" if fits else f"the row of units has {len(cells)} cells but the header {len(self.header or [])}"
             yield Record(UNITS if fits else REJECT, number, 1, line if fits else line[:MAX_TEXT_CHARS], cells, reason)
+        elif self._is_rewritten_row(line):
+            yield from self._row(number, 1, line)
         elif self.page == "details" and line.endswith("\n") and _TOPOLOGY.search(line):
             self.block = True
             yield Record(SKIP, number, 1, line, [])
         else:
-            reason = "not a row of the table" if line.endswith("\n") else "the file ends inside this line"
+            reason = self._no_row(line) if line.endswith("\n") else "the file ends inside this line"
             self.pending.append(Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], reason))
             if len(self.pending) > MAX_PENDING_LINES:
                 yield from self._settle(SKIP)
+
+    def _is_rewritten_row(self, line: str) -> bool:
+        """Tell whether a line is a row that a script quoted otherwise than its header; it has each cell of that."""
+        header = self.header or []
+        if (
+            self.page == "summary"
+            or len(header) < MIN_REWRITTEN_CELLS
+            or len(cells := split_cells(line)) != len(header)
+        ):
+            return False
+        numbers = [cells[place] for place, name in enumerate(header) if name in ("ID", "Process ID")]
+        return all(cell.isascii() and cell.isdigit() for cell in numbers)
+
+    def _no_row(self, line: str) -> str:
+        """Return why a line is no row; before the first row, one with the cells of a row is one that was rewritten."""
+        cells = split_cells(line.strip())
+        if self.has_rows or not self.header or not 0 <= len(cells) - len(self.header) <= 1:
+            return "not a row of the table"
+        return f"{_REWRITTEN} (it begins with {line.strip()[:20]!r}): upload the file as Nsight Compute wrote it"
 
     def _settle(self, kind: str) -> Iterator[Record]:
         """Yield the pending lines: rejected inside a table; skipped, as program output, after it."""
         pending, self.pending = self.pending, []
         for record in pending:
-            table_like = record.text.startswith('"') or record.reason.startswith("the file ends")
+            table_like = record.text.startswith('"') or record.reason.startswith(("the file ends", _REWRITTEN))
             yield record if kind == REJECT or table_like else record._replace(kind=SKIP, reason="")
 
     def finish(self) -> Iterator[Record]:

@@ -254,8 +254,9 @@ class NcuLedger(Ledger):
         errors = "; ".join(self.errors)
         if not launches:
             found = "banners and program output only" if page == "text" else "a header but no complete row"
-            if page == "text" and self.first_reason:
-                found = f"no readable metric; {self.first_reason}"
+            if self.first_reason:
+                found = f"no readable {'metric' if page == 'text' else 'row'}; {self.first_reason}"
+            found = f"{found}; {message}" if message else found
             message = f"no launches: {errors or f'the file holds {found}'}; profile or export again"
         elif errors:
             message = f"{errors}; {message}" if message else errors

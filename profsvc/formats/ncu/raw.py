@@ -26,6 +26,8 @@ MAX_BATCH_CELLS = 1 << 17
 BLOCK_BYTES = 1 << 20
 FIRST_BLOCK_BYTES = 1 << 16
 
+_NO_UNITS = "the row of units after the header of the raw page is missing, so the values have no units"
+
 NAME = "ncu-raw"
 
 
@@ -70,10 +72,7 @@ class RawLayout:
         if record.kind == UNITS and self.header:
             self.set_units(record.cells, scales)
         elif record.kind == ROW and not self.units:
-            raise BrokenInputError(
-                f"line {record.line}: the row of units after the header of the raw page is missing, "
-                f"so the values have no units; {ncu_launches.EXPORT_HINT}"
-            )
+            raise BrokenInputError(f"line {record.line}: {_NO_UNITS}; {ncu_launches.EXPORT_HINT}")
         return self
 
 
@@ -266,7 +265,8 @@ class _Reader:
             yield from self._record(record)
         yield from self._rest()
         layout = ", ".join(dict.fromkeys(self.widths))
-        yield self.ledger.last(self.text, "raw", layout, self.page.numbers.number_format, self.page.count)
+        missing = "" if self.page.count or self.layout.units else f"{_NO_UNITS}; {ncu_launches.EXPORT_HINT}"
+        yield self.ledger.last(self.text, "raw", layout, self.page.numbers.number_format, self.page.count, missing)
 
     def _plan(self) -> ColumnPlan | None:
         layout, number_format = self.layout, self.page.numbers.number_format

@@ -295,6 +295,9 @@ TABLES: tuple[tuple[str, set[str], RowReader], ...] = (
     ("dispatches", {"kernel", "id", "grid", "block"}, _dispatch),
     ("dispatches", {"kernel", "id", "start", "end"}, _dispatch),
     ("dispatches", {"kernel", "kind", "start", "end"}, _dispatch),
+    ("", {"kernel", "counter", "value"}, _counter),  # rows of which nothing tells the dispatch
+    ("dispatches", {"kernel", "start", "end"}, _dispatch),  # without the column Index
+    ("dispatches", {"kernel", "grid", "block"}, _dispatch),
     ("copies", {"kind", "direction", "start", "end", "correlation"}, _copy),
     ("calls", {"domain", "function", "start", "end"}, _call),
     ("sums", {"name", "calls", "total"}, _summary),

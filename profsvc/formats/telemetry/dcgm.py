@@ -66,7 +66,12 @@ def _csv_header(line: str) -> list[str] | None:
 
 
 def _is_dmon_header(line: str) -> bool:
-    return line.startswith("#") and line.removeprefix("#").split()[:1] == ["Entity"]
+    return line.lstrip().startswith("#") and _names_of(line)[:1] == ["Entity"]
+
+
+def _names_of(header: str) -> list[str]:
+    """Return the names in a header of dcgmi dmon, which a script may have indented."""
+    return header.lstrip().removeprefix("#").split()
 
 
 def sniff(head: bytes) -> bool:
@@ -89,7 +94,7 @@ class _DmonReader(LogReader):
         """Account for a line."""
         cells = line.split()
         if _is_dmon_header(line):
-            self.names, self.names_line, self.expects_units = line.removeprefix("#").split()[1:], number, True
+            self.names, self.names_line, self.expects_units = _names_of(line)[1:], number, True
             self.log.skip()
         elif self.expects_units and cells[:1] in (["ID"], ["Id"]):
             self.log.skip()

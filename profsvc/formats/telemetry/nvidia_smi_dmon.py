@@ -32,24 +32,29 @@ UNITS = {
 
 
 def split_words(line: str) -> list[str]:
-    """Split a line at its blanks and commas, without the # of a header.
+    """Split a line at its blanks and commas, without the # of a header, which a script may have indented.
 
     >>> split_words("# gpu    pwr")
     ['gpu', 'pwr']
     """
-    return line.replace(",", " ").removeprefix("#").split()
+    return line.replace(",", " ").lstrip().removeprefix("#").split()
+
+
+def is_comment(line: str) -> bool:
+    """Tell whether a line is one of a header pair."""
+    return line.lstrip().startswith("#")
 
 
 def is_header(line: str) -> bool:
     """Tell whether a line is the first of a header pair."""
-    return line.startswith("#") and "gpu" in split_words(line)[:3]
+    return is_comment(line) and "gpu" in split_words(line)[:3]
 
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` begins with the header pair of dmon, perhaps after other text."""
     lines = head_lines(head, 50)
     return any(
-        is_header(one) and two.startswith("#") and UNIT_ROW in split_words(two)[:3]
+        is_header(one) and is_comment(two) and UNIT_ROW in split_words(two)[:3]
         for one, two in itertools.pairwise(lines)
     )
 
@@ -83,7 +88,7 @@ class _Reader(LogReader):
         if is_header(line):
             self.names, self.names_line = split_words(line), number
             self.log.skip()
-        elif line.startswith("#"):
+        elif is_comment(line):
             self._add_units(number, line)
         elif not line.strip() or self.header is None:
             self.log.skip()
