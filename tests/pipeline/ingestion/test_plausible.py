@@ -55,7 +55,7 @@ def sql(engine: Engine, query: str) -> list[dict[str, object]]:
 
 def test_readings_that_cannot_be_are_no_readings_but_can_be_read(engine: Engine) -> None:
     verdict = ingest(engine, "smi.csv", LOG)
-    reason = "8051 W is implausible; the range is 0 to 4000 W"
+    reason = "power 8051 W is implausible; the range is 0 to 4000 W"
     assert f"power.draw.instant: 1 reading kept out of results: {reason}" in verdict.message
     power = sql(engine, "select max(value) as most, count(value) as n, count(*) as every from v1_samples"
                         " where quantity = 'power'")  # fmt: skip
@@ -67,7 +67,7 @@ def test_readings_that_cannot_be_are_no_readings_but_can_be_read(engine: Engine)
     assert all("plausible" in str(row["reason"]) for row in odd)
     flagged = sql(engine, "select quantity, implausible, quality from v1_sensors order by quantity")
     assert [row["implausible"] for row in flagged] == [1, 1, 1, 1]
-    assert "2300 degC is implausible; the range is -60 to 150 degC" in str(flagged[2]["quality"])
+    assert "temperature 2300 degC is implausible; the range is -60 to 150 degC" in str(flagged[2]["quality"])
     windows = sql(engine, "select mean_power_w, highest_temperature_c from v1_power where kind = 'run'")
     assert 300 <= windows[0]["mean_power_w"] <= 303
     assert windows[0]["highest_temperature_c"] == 46

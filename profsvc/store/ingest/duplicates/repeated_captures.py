@@ -52,5 +52,6 @@ def reject_duplicate_capture(connection: Connection, file: LaunchFile, run_id: i
             raise InputError(
                 f"the file repeats launches of {name} (upload {other}) in this run, which would count twice: "
                 f"{kernel!r} starts at {start} ns and takes {duration:g} ns in both, and {len(twice)} of "
-                f"{len(sample)} checked launches agree; keep one of the two files, or upload each to its own run"
+                f"{len(sample)} checked launches agree; keep one of the two files (if this one has more, first delete "
+                f"the other: profsvc delete {run_id} --upload {other}), or upload each to its own run"
             )

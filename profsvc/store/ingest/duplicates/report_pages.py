@@ -2,7 +2,8 @@
 
 The launches of the shorter file must agree with those of the same ordinals in the other, in all columns of a page. A
 page of some launches, such as those of one kernel, agrees with the launches of the same process and ID.
-Kernels of pages without starts agree by their short names, as pages leave out name spaces that the report has.
+Kernels agree by their short names where starts are equal or there are none: pages leave out name spaces that the report
+has, and traces of nsys stats may have short names only (``:base``).
 Pages print durations with at least three digits, and traces print starts and durations in nanoseconds.
 The tables of one run of rocprofv3 leave out the process, or the axes of grids and blocks: there the starts decide.
 """
@@ -24,7 +25,8 @@ _AGREE = """
       AND (a.source_id = b.source_id OR a.correlation_id = b.correlation_id OR a.start_ns = b.start_ns)
       AND (p.process_id = q.process_id
            OR (p.process_id IS NULL OR q.process_id IS NULL) AND a.start_ns = b.start_ns)
-      AND (k.kernel_id = m.kernel_id OR a.start_ns IS NULL AND b.start_ns IS NULL AND k.kernel_short = m.kernel_short)
+      AND (k.kernel_id = m.kernel_id OR k.kernel_short = m.kernel_short
+           AND (a.start_ns = b.start_ns OR a.start_ns IS NULL AND b.start_ns IS NULL))
       AND {grid} AND {block}
       AND (a.start_ns IS NULL OR b.start_ns IS NULL OR a.start_ns = b.start_ns)
       AND abs(a.duration_ns - b.duration_ns)
@@ -70,7 +72,10 @@ DURATION_DIGITS_SHARE = 0.005
 
 
 class LaunchFile(NamedTuple):
-    """A file of a run with launches; ``timed``: whether its first one has a start, ``metrics``: how many it has."""
+    """A file of a run with launches; ``timed``: whether its first one has a start, ``metrics``: how many it has.
+
+    ``letters``: those of the names of its kernels.
+    """
 
     upload_id: int
     file_name: str
@@ -78,6 +83,7 @@ class LaunchFile(NamedTuple):
     launches: int
     timed: int
     metrics: int
+    letters: int
 
     @property
     def tool(self) -> str:
@@ -85,9 +91,13 @@ class LaunchFile(NamedTuple):
         return self.format.split("-")[0]
 
     @property
-    def place(self) -> tuple[int, bool, int, int]:
-        """Return the priority for representing other files: most launches, then a trace, then most metrics."""
-        return -self.launches, not self.timed, self.metrics if self.timed else -self.metrics, self.upload_id
+    def place(self) -> tuple[int, bool, int, int, int]:
+        """Return the priority for representing other files: most launches, then a trace, then most metrics.
+
+        Of traces, one with whole names of kernels comes before one that has only the short ones.
+        """
+        metrics, letters = (self.metrics, -self.letters) if self.timed else (-self.metrics, 0)
+        return -self.launches, not self.timed, letters, metrics, self.upload_id
 
     @property
     def bounds(self) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 If all launches of a file are in another, ``uploads.same_as`` names that file, and ``twins`` maps the launches. The file
 with all launches represents them with its times. Among files with the same launches a trace comes before a profile,
-whose times are disturbed by counting, then the file with most metrics, then the oldest. The choice does not depend on
-the order of uploads and deletions.
+whose times are disturbed by counting, a trace with whole names of kernels before one with short names, then the file
+with most metrics, then the oldest. The choice does not depend on the order of uploads and deletions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,9 @@ _FILES = text(f"""
            (SELECT count(*) FROM metrics m WHERE m.launch_ref = u.upload_id * {IDS_PER_UPLOAD} + 1)
            + coalesce((SELECT count(*) FROM wide_columns c WHERE c.layout_id =
                (SELECT b.layout_id FROM wide_blocks b WHERE b.first_launch = u.upload_id * {IDS_PER_UPLOAD} + 1)), 0)
-           AS metrics
+           AS metrics,
+           (SELECT CAST(coalesce(sum(length(k.kernel)), 0) AS BIGINT) FROM kernel_totals t
+            JOIN kernels k ON k.kernel_id = t.kernel_id WHERE t.upload_id = u.upload_id) AS letters
     FROM uploads u WHERE u.run_id = :run_id AND u.launches > 0
 """)
 _MARKED_FILES = text("SELECT upload_id, same_as FROM uploads WHERE run_id = :run_id")

@@ -45,7 +45,6 @@ def upload(
     ("again", "found"),
     [
         (exec_trace(), "32 of 32"),
-        (gpu_trace(names=("saxpy", "fill")), "32 of 32"),
         # A launch more and another less: neither file has all of them.
         (gpu_trace([*TIMES[:99], (9_000_000, 5)]), " of 32"),
         (exec_trace([time if n % 2 else (time[0] + 1, time[1]) for n, time in enumerate(TIMES)]), "16 of 32"),
@@ -56,8 +55,22 @@ def test_a_capture_that_is_told_twice_is_refused(engine: Engine, again: str, fou
     with pytest.raises(InputError, match=TOLD) as error:
         upload(engine, again, name="again.csv")
     assert found in str(error.value)
+    assert "first delete the other: profsvc delete 1 --upload 1)" in str(error.value)
     assert [run["launches"] for run in store.select(engine, "v1_runs")] == [100]
     upload(engine, again, run="another")
+
+
+@pytest.mark.parametrize("names", [(NAMES, ("saxpy", "fill")), (("saxpy", "fill"), NAMES)])
+def test_the_trace_with_whole_names_represents_one_with_short_names(
+    engine: Engine, names: tuple[tuple[str, str], ...]
+) -> None:
+    for one in names:
+        upload(engine, gpu_trace(names=one), name="whole.csv" if one == NAMES else "base.csv")
+    assert [run["launches"] for run in store.select(engine, "v1_runs")] == [100]
+    assert {launch["kernel"] for launch in store.select(engine, "v1_launches")} == {*NAMES}
+    same = {row["file_name"]: row["same_as"] for row in store.select(engine, "v1_uploads")}
+    assert same["whole.csv"] is None
+    assert same["base.csv"] is not None
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,8 @@ def test_launches_that_differ_count_beside_the_page(engine: Engine, change: dict
 
 @pytest.mark.usefixtures("unanalysed")
 def test_two_captures_in_one_page_are_not_told_apart_by_their_numbers(engine: Engine) -> None:
-    told.upload(engine, told.raw(PROGRAM) + told.raw(PROGRAM), "raw.csv")
+    again = [one._replace(ns=one.ns + 1) for one in PROGRAM]
+    told.upload(engine, told.raw(PROGRAM) + told.raw(again), "raw.csv")
     told.upload(engine, only(told.details(PROGRAM), PROGRAM, [4, 7]), "details.csv")
     assert told.sums(engine)[0] == 2 * len(PROGRAM) + 2
 
