@@ -3,8 +3,9 @@
 The parent imports the service and then only waits: it has one thread and no connection, so processes may be forked
 from it at any time, and share the memory of what it imported. One more process runs the schedules.
 
-The processes share a folder that the parent made: the slots of uploads and queries are locked files in it, and each
-process keeps its metrics there, so that any of them can add all up. A process whose parent died stops by itself.
+The processes share a folder that the parent made and the last of them removes: the slots of uploads and queries are
+locked files in it, and each process keeps its metrics there, so that any of them can add all up. A process whose parent
+died stops by itself.
 """
 
 import asyncio
@@ -12,7 +13,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import tempfile
 import threading
 import time
 from collections import deque
@@ -43,6 +43,7 @@ from profsvc.web.server import (
     server_for,
     startup_lines,
 )
+from profsvc.web.shared_folder import held, shared_folder
 
 CONNECTIONS_FILE = "connections"
 SCHEDULER = -1
@@ -117,7 +118,7 @@ def run_schedules(schedules: Schedules, line: socket.socket, stop: threading.Eve
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second signal ends the process at once
 
 
-def _in_child(alive: tuple[int, int], run: Callable[[threading.Event], None]) -> None:
+def _in_child(alive: tuple[int, int], folder: Path, run: Callable[[threading.Event], None]) -> None:
     """Run what a forked process is for; SIGTERM or the end of its parent stops it."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -126,7 +127,8 @@ def _in_child(alive: tuple[int, int], run: Callable[[threading.Event], None]) ->
     parent, own = alive
     os.close(own)
     threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
-    run(stop)
+    with held(folder):
+        run(stop)
 
 
 def _end_with_parent(parent: int) -> None:
@@ -168,7 +170,7 @@ class Workers:
         if place == SCHEDULER and self._schedules:
             run = partial(run_schedules, self._schedules, self._line)
         processes = multiprocessing.get_context("fork")
-        process = processes.Process(target=_in_child, args=(self._alive, run))
+        process = processes.Process(target=_in_child, args=(self._alive, self._work.shared.folder, run))
         # A signal waits until the new process does not take it for its parent's.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         try:
@@ -261,10 +263,10 @@ def serve(
     url, connections = engine.url.render_as_string(hide_password=False), max_connections() // workers
     with (
         listening_socket(endpoint.host, endpoint.port) as line,
-        tempfile.TemporaryDirectory(prefix="profsvc-") as folder,
+        shared_folder() as folder,
     ):
         say("\n".join(startup_lines(state, endpoint, line.getsockname()[1])))
         log_to_stderr()
-        work = Work(url, files, options, endpoint, connections, Shared(Path(folder), workers), limits)
+        work = Work(url, files, options, endpoint, connections, Shared(folder, workers), limits)
         Workers(work, line, workers, schedules).run(stop)
     say("stopped")

@@ -21,6 +21,7 @@ from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.web.http.slots import SharedSlots
+from profsvc.web.shared_folder import PREFIX
 from tests.environment.event_loop import run_async
 from tests.web.conftest import PLAIN
 
@@ -215,6 +216,35 @@ def test_processes_share_memory_and_connections_and_that_of_the_schedules_is_rep
     log = "".join(service.log)
     assert log.count('"scheduler ended"') == log.count('"scheduler stopped"') == 1
     assert '"worker ended"' not in log
+
+
+def test_a_service_leaves_no_folder_however_it_ends(engine, tmp_path):
+    def left() -> list[Path]:
+        return list(tmp_path.glob(f"{PREFIX}*"))
+
+    with serving(engine, tmp_path) as service:
+        wait_for(lambda: len(service.workers()) == 2)
+        assert len(left()) == 1
+        service.process.kill()
+        wait_for(lambda: not left())  # its processes end with it, and the last one removes the folder
+    with serving(engine, tmp_path) as service:
+        workers = wait_for(lambda: len(found := service.workers()) == 2 and found)
+        with serving(engine, tmp_path) as second:
+            wait_for(lambda: len(second.workers()) == 2)
+            assert len(left()) == 2  # a second service leaves that of the first alone
+        wait_for(lambda: len(left()) == 1)
+        killed = [service.process.pid, *children(service.process.pid)]
+        assert set(workers) < set(killed)
+        service.process.send_signal(signal.SIGSTOP)  # so that it replaces no process
+        for pid in killed[::-1]:
+            os.kill(pid, signal.SIGKILL)
+    (folder,) = left()
+    with serving(engine, tmp_path) as service:
+        wait_for(lambda: len(service.workers()) == 2)
+        assert not folder.exists()
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.wait(60) == 0
+    assert left() == []
 
 
 def test_a_slot_of_a_killed_process_is_free(tmp_path):
