@@ -115,12 +115,15 @@ class Profiles:
         Return the comparison, as `profsvc.client.Client.compare` does; None without a baseline, which is no failure.
         """
         __tracebackhide__ = True
+        from profsvc.views.comparison.two_runs import check_limits
+
+        limits = [fail_on] if isinstance(fail_on, str) else list(fail_on) or list(self.fail_on)
+        check_limits(limits)  # a wrong one is told in the first session, which has no baseline
         run_id = self.upload(*paths, **options)
         before = self._baseline(baseline or self.baseline, run_id)
         if before is None:
             self.outcome = f"{NO_BASELINE} ({baseline or self.baseline})"
             return None
-        limits = [fail_on] if isinstance(fail_on, str) else list(fail_on) or list(self.fail_on)
         view = self.comparison = self.target.compare(before, run_id, mapped, limits)
         broken = [*view["failures"], *view["unjudged"]]
         speedup = view["geometric_mean_speedup"]
@@ -128,7 +131,7 @@ class Profiles:
         self.outcome += f", {speedup:.3f}x as fast" if speedup else ""
         if broken:
             causes = [line for row in view["kernels"] for line in _cause_lines(row)]
-            command = f"profsvc compare {before} {run_id}"
+            command = f"profsvc compare id:{before} id:{run_id}"
             pytest.fail("\n".join([*broken, *causes, f"details: {command}"]), pytrace=False)
         return view
 

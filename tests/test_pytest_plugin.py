@@ -78,7 +78,7 @@ def test_the_first_run_is_the_baseline_of_the_next(session: Session, pytester: p
         [
             "strided_copy: duration up 6.6 %, allowed 5 %",
             "*strided_copy: +* % uncoalesced global loads",
-            "details: profsvc compare 1 2",
+            "details: profsvc compare id:1 id:2",
             "*test_kernels.py::test_copy: run 2, failed against run 1, 0.938x as fast",
         ]
     )
@@ -107,6 +107,21 @@ def test_limits_and_baselines(session: Session, options: list[str], arguments: s
     session(FAST).assert_outcomes(passed=1)
     result = session(SLOW, *options, branch="change", arguments=arguments)
     result.assert_outcomes(failed=int(fails), passed=int(not fails))
+
+
+def test_a_wrong_limit_fails_though_there_is_no_baseline(session: Session, pytester: pytest.Pytester) -> None:
+    result = session(FAST, "--profsvc-fail-on", "durations=5%")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*UsageError: 'durations=5%' is not a limit; write NAME=NUMBER, such as duration=5%*"])
+    result.stdout.no_fnmatch_line("* --fail-on *")  # the option of another program
+    assert rows(pytester, "v1_runs", ["run_id"]) == []
+
+
+def test_a_limit_that_nothing_can_be_judged_by_fails(session: Session) -> None:
+    session(FAST).assert_outcomes(passed=1)
+    result = session(FAST, "--profsvc-fail-on", "power=5%", branch="change")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["limit power not checked: the runs have no window of power in common"])
 
 
 def test_an_improvement_passes(session: Session) -> None:

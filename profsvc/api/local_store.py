@@ -150,7 +150,7 @@ class LocalStore:
         from profsvc.views.models import predictions
 
         limits = [fail_on] if isinstance(fail_on, str) else list(fail_on)
-        compare.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is reported before any work
+        compare.check_limits(limits)
         view = compare.compare(self._reader, self._run_id(before), self._run_id(after), mapped)
         if record:
             view["predictions"] = predictions.record(self.engine, view)

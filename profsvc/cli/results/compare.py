@@ -70,7 +70,7 @@ def compare(
     from profsvc.views.power.comparison import POWER
 
     limits = fail_on or []
-    two_runs.failures({"kernels": [], "criteria": []}, limits)  # a wrong limit is reported before any work
+    two_runs.check_limits(limits)
     became = parse_pairs("--map", mapped or [])
     if service := open_service(context):
         view = _asked(service, before, after, became, record)

@@ -30,7 +30,7 @@ SHAPES = {
 CRITERIA = ("kernel_before", "kernel_after", "criterion", "before", "after", "change")
 # Larger relative differences of clocks affect the times.
 CLOCK_TOLERANCE = 0.02
-# Names of --fail-on that are not criteria: their limit is a relative increase.
+# Names of limits that are not criteria: they limit a relative increase.
 POWERS = ("power", "energy")
 RELATIVE = ("duration", *POWERS)
 
@@ -220,11 +220,17 @@ def unjudged(view: Mapping[str, Any], limits: Sequence[str]) -> list[str]:
     judged |= {"duration" for row in view["kernels"] if row["speedup"] is not None}
     judged |= {name for name in POWERS for row in view.get("power", ()) if row[f"{name}_change"] is not None}
     return [
-        f"--fail-on {name}: not checked: the runs have no "
+        f"limit {name} not checked: the runs have no "
         f"{f'window of {name}' if name in POWERS else f'kernel with a {name}'} in common"
         for name in dict.fromkeys(name for name, _ in map(_limit, limits))
         if name not in judged
     ]
+
+
+def check_limits(limits: Sequence[str]) -> None:
+    """Raise `UsageError` for the first invalid limit, before any work is done."""
+    for text in limits:
+        _limit(text)
 
 
 def _limit(text: str) -> tuple[str, float]:
@@ -241,7 +247,7 @@ def _limit(text: str) -> tuple[str, float]:
     except ValueError:
         pass
     raise UsageError(
-        f"--fail-on {text!r} is not a limit; write NAME=NUMBER, such as duration=5% (or 0.05) or "
+        f"{text!r} is not a limit; write NAME=NUMBER, such as duration=5% (or 0.05) or "
         "divergence=0.05, with one of: "
         f"{', '.join(allowed)}"
     )

@@ -163,7 +163,7 @@ def _answer_comparison(request: Request) -> Response:
     before, after = args.text("before"), args.required("after", RUN_DESCRIPTION)
     mapped, limits = args.pairs("map", "reduce_v1=reduce_v7"), args.texts("fail_on")
     args.reject_unknown()
-    two_runs.failures({"kernels": [], "criteria": []}, limits)  # reject a wrong limit before any work
+    two_runs.check_limits(limits)
     new, engine = run_id_of(request, after), app_state(request).engine
     old = run_id_of(request, before) if before else _previous(engine, new)
     view = two_runs.compare(engine, old, new, mapped)

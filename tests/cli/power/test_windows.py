@@ -130,6 +130,6 @@ def test_two_runs_are_compared_window_by_window(cli, file):
 def test_a_limit_that_nothing_can_break_does_not_pass(on_demo):
     result = on_demo("compare", "h200", "h200", "--fail-on", "power=3%")
     assert (result.code, result.err) == (
-        3, "--fail-on power: not checked: the runs have no window of power in common\n",
+        3, "limit power not checked: the runs have no window of power in common\n",
     )  # fmt: skip
     assert "have no power window in common" in on_demo("compare", "h200", "h200", "--power").out

@@ -164,7 +164,7 @@ def test_runs_without_power_have_none(engine: Engine) -> None:
     assert windows_of(engine, "no such run") == []
     view: dict[str, Any] = {"power": [], "kernels": [], "criteria": []}
     assert side_by_side.unjudged(view, ["power=3%", "duration=1%", "divergence=0.1"]) == [
-        "--fail-on power: not checked: the runs have no window of power in common",
-        "--fail-on duration: not checked: the runs have no kernel with a duration in common",
-        "--fail-on divergence: not checked: the runs have no kernel with a divergence in common",
+        "limit power not checked: the runs have no window of power in common",
+        "limit duration not checked: the runs have no kernel with a duration in common",
+        "limit divergence not checked: the runs have no kernel with a divergence in common",
     ]

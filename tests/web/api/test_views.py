@@ -147,7 +147,7 @@ def test_pages_follow_each_other(looked_at, order):
         ("/v1/sql.csv?q=select+:a&p.a=1&p.b=2", "the query has no parameter :b; it has :a"),
         ("/v1/sql.csv?q=selec+1", "invalid query"),
         ("/v1/compare?before=h200", "after is missing"),
-        ("/v1/compare?before=h200&after=h200&fail_on=x", "--fail-on 'x' is not a limit"),
+        ("/v1/compare?before=h200&after=h200&fail_on=x", "'x' is not a limit"),
         ("/v1/compare?before=h200&after=h200&map=x", "must have the form"),
         ("/v1/explain/divergence?kernel=1", "also give run"),
         ("/v1/runs/h200?limit=0", "from 1 to"),
