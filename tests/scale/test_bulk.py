@@ -69,7 +69,7 @@ def test_what_is_no_file_and_odd_names_are_told(place: Opened, tmp_path: Path) -
     ]
     assert [one.message for one in done[:3]] == [
         f"it is a link to '{tmp_path / 'nowhere'}', which is not there; remove or mend the link",
-        "it is a pipe, a socket or a device, not a file; name a pipe itself to read it",
+        "it is a pipe, a socket or a device, not a file; to read a pipe, give its name to profsvc upload",
         "c_empty.csv is empty; re-run the export",
     ]
     assert next(run["name"] for run in store.select(place.engine, "v1_runs")) == r"d_bad\xff"
@@ -129,7 +129,7 @@ def test_a_worker_that_dies_of_the_power_is_told(place: Opened, tmp_path: Path) 
     def mapped(function: Any, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         return here(function, items) if function is not analyze_boards else ((item, None) for item in items)
 
-    with pytest.raises(ServiceError, match="died again and again; run: profsvc analyze 1"):
+    with pytest.raises(ServiceError, match="died again and again; run: profsvc analyze id:1"):
         load(place, mapped, tmp_path / "power.csv")
 
 

@@ -41,6 +41,6 @@ def refusal(path: Path) -> str | None:
         if path.is_symlink():
             return "it is a link to a folder, which is not followed; give that folder itself to read its files"
         return "its files cannot be listed; give yourself the right to read and enter this folder"
-    return (
-        None if stat.S_ISREG(mode) else "it is a pipe, a socket or a device, not a file; name a pipe itself to read it"
-    )
+    if not stat.S_ISREG(mode):
+        return "it is a pipe, a socket or a device, not a file; to read a pipe, give its name to profsvc upload"
+    return None

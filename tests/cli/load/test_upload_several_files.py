@@ -75,7 +75,7 @@ def test_what_a_folder_holds_and_is_not_read_is_told(cli, fixtures, store_file, 
         "link.csv": "it is a link to 'nowhere', which is not there; remove or mend the link",
         "elsewhere/circle": "it is a link to a folder, which is not followed; give that folder itself",
         "empty.csv": "empty.csv is empty; re-run the export",
-        "pipe.csv": "it is a pipe, a socket or a device, not a file; name a pipe itself to read it",
+        "pipe.csv": "it is a pipe, a socket or a device, not a file; to read a pipe, give its name to profsvc upload",
         "locked": "its files cannot be listed; give yourself the right to read and enter this folder",
     }
     for name, reason in refusals.items():
@@ -116,11 +116,11 @@ def test_an_upload_that_stops_says_what_is_not_computed_yet(cli, fixtures, store
     said = cli("upload", *files, "--run", "r")
     assert said.code in (5, 130)
     assert "stopped after 1 of 3 files; the same command goes on" in said.err
-    assert "profsvc analyze 1" in said.err
+    assert "profsvc analyze id:1" in said.err
     monkeypatch.undo()
     monkeypatch.setenv("PROFSVC_STORE", str(store_file))
     assert not select(store_file, "v1_criteria")
-    waits = "the results of this run are not computed yet, or were cut short; run: profsvc analyze 1"
+    waits = "the results of this run are not computed yet, or were cut short; run: profsvc analyze id:1"
     launch = ("--kernel", "0")
     for asked in (("show", "r"), ("show", "r", *launch), ("explain", "divergence", "--run", "r", *launch)):
         assert waits in " ".join(cli(*asked).out.split())
