@@ -1,6 +1,7 @@
 """Small answers for assistants: few numbers, with units in their names, and the command or page with everything."""
 
 import math
+import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,7 @@ def link(target: "LocalStore | Client", run_id: int, launch_id: int | None = Non
     url = getattr(target, "url", "")
     if url:
         return f"{url}/runs/{run_id}" + (f"/launches/{launch_id}" if launch_id else "")
-    return f"profsvc show {run_id}" + (f" --kernel {kernel}" if kernel else "")
+    return f"profsvc show id:{run_id}" + (f" --kernel {kernel}" if kernel else "")
 
 
 def runs(target: "LocalStore | Client", project: str, limit: int) -> Answer:
@@ -201,8 +202,8 @@ def did_it_help(
 
 
 def _comparison_link(target: "LocalStore | Client", view: Mapping[str, Any], mapped: Mapping[str, str]) -> str:
-    pairs = "".join(f" --map {old}={new}" for old, new in mapped.items())
-    return f"profsvc compare {view['before']['run_id']} {view['after']['run_id']}{pairs}"
+    pairs = "".join(f" --map {shlex.quote(f'{old}={new}')}" for old, new in mapped.items())
+    return f"profsvc compare id:{view['before']['run_id']} id:{view['after']['run_id']}{pairs}"
 
 
 def _kernel(target: "LocalStore | Client", view: Mapping[str, Any], row: Mapping[str, Any]) -> Answer:

@@ -89,6 +89,6 @@ def _device(engine: "Engine", upload: Mapping[str, Any], facts: Mapping[str, str
     if (named := facts.get("device") or run["device"]) is None:
         raise NotFoundError(
             "the device is unknown: name it in the trace (# device: NAME), or with --device in any upload to this "
-            f"run, then run: profsvc analyze {upload['run_id']}"
+            f"run, then run: profsvc analyze id:{upload['run_id']}"
         )
     return device_of(named)

@@ -122,6 +122,6 @@ def _too_long_to_analyze(engine: "Engine", run_id: int) -> Mapping[str, pd.DataF
     readings = int(sensors.loc[sensors["quantity"].isin(QUANTITIES), "samples"].sum())
     if readings <= MAX_READINGS_AT_UPLOAD:
         return {}
-    words = f"{readings:,} readings are too many to analyze during an upload; run: profsvc analyze {run_id}"
+    words = f"{readings:,} readings are too many to analyze during an upload; run: profsvc analyze id:{run_id}"
     row = {"flag": "not_analysed", "value": float(readings), "unit": "1", "message": words}
     return {"power_quality": pd.DataFrame([row])}

@@ -23,7 +23,7 @@ MAX_ITERATIONS = 1_000
 MAX_NAMES = 20
 # The wall time of longer traces is added up when somebody asks for it: an upload of them would take half as long again.
 MAX_EVENTS_AT_UPLOAD = 1_000_000
-TOO_LONG = "{:,} events are too many to add up during an upload; run: profsvc analyze {}"
+TOO_LONG = "{:,} events are too many to add up during an upload; run: profsvc analyze id:{}"
 NO_CALLS = "the trace has no API calls of the host, so what the host did in the gaps is unknown"
 NO_LAUNCH_CALLS = "no launch of the trace is joined to its call, so launch latency is unknown"
 EARLY = (

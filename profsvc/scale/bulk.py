@@ -5,6 +5,7 @@ it is analysed in the order of the runs: for those whose files are all stored, w
 characterization changes is computed again at the end. So the results do not depend on which worker was first.
 """
 
+import shlex
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import dropwhile
 from typing import Any
@@ -116,7 +117,7 @@ def analyze(opened: Opened, mapped: Mapped, runs: Sequence[int]) -> Iterator[tup
     for run_id, launches in mapped(analyze_run_again, runs):
         if launches is None:
             raise ServiceError(
-                f"the worker that analyzed run {run_id} died again and again; run: profsvc analyze {run_id}"
+                f"the worker that analyzed run {run_id} died again and again; run: profsvc analyze id:{run_id}"
             )
         yield run_id, launches
     # The first run of a board took nothing from the others.
@@ -130,7 +131,7 @@ def _analyze_power(
         if done is None:
             raise ServiceError(
                 f"the worker that analyzed the power of runs {runs[0]} to {runs[-1]} died again and again; run: "
-                f"profsvc analyze {' '.join(map(str, runs))}"
+                f"profsvc analyze {' '.join(f'id:{run_id}' for run_id in runs)}"
             )
 
 
@@ -140,7 +141,5 @@ def _boards(opened: Opened, runs: Iterable[int]) -> list[tuple[int, ...]]:
 
 
 def _died(group: FileGroup) -> list[Outcome]:
-    return [
-        Outcome(file, group.run, FAILED, DIED.format(f"profsvc upload {file}"), ServiceError.exit_code)
-        for file in group.files
-    ]
+    retries = ((file, f"profsvc upload {shlex.quote(str(file))}") for file in group.files)
+    return [Outcome(file, group.run, FAILED, DIED.format(retry), ServiceError.exit_code) for file, retry in retries]

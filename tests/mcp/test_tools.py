@@ -106,7 +106,7 @@ def test_the_other_tools_answer(demo: Engine) -> None:
     assert names == READING  # nothing that writes
     assert runs["runs"][0] | {"at": ""} == {
         "run_id": 1, "project": "demo", "name": "h200", "device": "NVIDIA H200", "commit_id": None, "launches": 34,
-        "tags": {}, "gpu_time_us": 17060.0, "at": "", "see": "profsvc show 1",
+        "tags": {}, "gpu_time_us": 17060.0, "at": "", "see": "profsvc show id:1",
     }  # fmt: skip
     assert [one["kernel"] for one in run["causes"]] == ["shared_conflict<32>", "gemm_naive", "shared_conflict<16>"]
     assert run["potential_speedup"] == 2.613
@@ -178,7 +178,7 @@ def test_over_stdio_it_is_a_program(tmp_path: Path) -> None:
         program, ("upload_profile", {"path": path, "run": "v1"}), ("what_to_change", {"run": "v1"})
     )
     assert "upload_profile" in names
-    assert stored["see"] == "profsvc show 1"
+    assert stored["see"] == "profsvc show id:1"
     assert change["causes"][0]["cause"] == "Integer division"
 
 

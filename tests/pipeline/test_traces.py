@@ -158,4 +158,4 @@ def test_a_launch_without_criteria_is_explained(engine: Engine) -> None:
 def test_a_launch_whose_run_was_not_analysed_is_explained(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline.analysis, "analyze", lambda *_, **__: 0)
     ingest(engine, RAW.read_bytes(), RAW.name)
-    assert explain(engine, "divergence", "r", "0")["trace"][0]["from"].endswith("run: profsvc analyze 1")
+    assert explain(engine, "divergence", "r", "0")["trace"][0]["from"].endswith("run: profsvc analyze id:1")

@@ -251,7 +251,7 @@ def test_what_is_unknown_is_said(engine: Engine, monkeypatch: pytest.MonkeyPatch
     assert said[1].startswith("launches that begin before the call that launched them: 1, by up to 2 us; the clocks")
     assert said[2] == subject.NO_LAUNCH_CALLS
     assert said[3] == subject.NO_CALLS
-    assert said[4].endswith("too many to add up during an upload; run: profsvc analyze 4")
+    assert said[4].endswith("too many to add up during an upload; run: profsvc analyze id:4")
     assert budget(engine, 4) == {}
     (lane,) = views.run(engine, 4)["wall_time"]
     assert (lane["wall_ns"], lane["budget"]) == (None, [])

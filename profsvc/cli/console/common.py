@@ -11,7 +11,7 @@ from click.exceptions import Exit
 
 from profsvc.cli.console import verbosity
 from profsvc.cli.console.declaration import Option
-from profsvc.cli.console.terminal import colored, has_color, table_width
+from profsvc.cli.console.terminal import colored, has_color, table_width, with_store
 from profsvc.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def print_message(text: str, *, kind: str = "message", only_verbose: bool = Fals
     level = verbosity.level
     if (kind != "error" and level == verbosity.QUIET) or (only_verbose and level != verbosity.VERBOSE):
         return
-    lines = [visible(line) for line in text.split("\n")]
+    lines = [visible(line) for line in with_store(text).split("\n")]
     echo("\n".join(colored(line, kind, sys.stderr) for line in lines), err=True, color=has_color(sys.stderr))
 
 
@@ -215,7 +215,7 @@ def describe_upload(verdict: "ImportResult", checked: bool) -> str:
     shown = [*verdict.warnings[:MAX_WARNINGS], *([f"and {more} more channels: profsvc show"] if more > 0 else [])]
     text = "".join([text, *(f"\n  warning: {warning}" for warning in shown)])
     if any(AS_PRINTED in warning for warning in verdict.warnings):
-        again = "" if checked else f", after: profsvc delete {verdict.run_id} --upload {verdict.upload_id}"
+        again = "" if checked else f", after: profsvc delete id:{verdict.run_id} --upload {verdict.upload_id}"
         text += f"\n  to give a column its unit: --column 'NAME=power:W'{again}"
     return text
 
@@ -286,7 +286,7 @@ def print_view(
     if form == "json":
         print_json(view)
     elif form == "table":
-        echo(page(view, table_width()), nl=False)
+        echo(with_store(page(view, table_width())), nl=False)
     else:
         print_rows(columns, rows, form)
 

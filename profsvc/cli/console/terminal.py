@@ -1,6 +1,7 @@
 """The terminal: its width, whether it shows colours, and how a shell there calls this program."""
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -9,11 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-from click import echo, style
+from click import Group, echo, get_current_context, style
 
 from profsvc.errors import without_password
 
 DEFAULT_WIDTH = 160
+WITHOUT_STORE = {"demo", "formats", "help", "settings"}
 STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True},
     "heading": {"bold": True},
@@ -53,8 +55,20 @@ def print_lines(lines: Iterable[tuple[str, str]]) -> None:
     echo("\n".join(colored(text, kind, sys.stdout) for kind, text in lines), color=has_color(sys.stdout))
 
 
+def with_store(text: str) -> str:
+    """Return a text whose commands to copy have the ``--store`` that was given to this one."""
+    context = get_current_context(silent=True)
+    root = context.find_root() if context else None
+    if not (root and root.obj and root.obj["store"] and isinstance(root.command, Group)):
+        return text
+    commands = "|".join(sorted({*root.command.list_commands(root)} - WITHOUT_STORE))
+    program = shlex.join(["profsvc", "--store", without_password(root.obj["store"])])
+    return re.sub(rf"\bprofsvc(?= (?:{commands})\b)", lambda _: program, text)
+
+
 def wrapped(page: str) -> str:
     """Return a page whose long sentences continue on further lines of a terminal, indented a little more."""
+    page = with_store(page)
     if not _has_width():
         return page
     width = table_width()

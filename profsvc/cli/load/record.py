@@ -81,7 +81,7 @@ def record(
     if refused == len(made.files):
         raise InputError("nothing was stored")
     if run_ids := sorted({one.run_id for one in verdicts if one.run_id is not None}):
-        print_message(f"see it with: profsvc show {run_ids[0]}")
+        print_message(f"see it with: profsvc show id:{run_ids[0]}")
     if refused or made.problems:
         missing = len(made.problems) + refused
         parts = "1 part is" if missing == 1 else f"{missing} parts are"

@@ -243,7 +243,7 @@ def store_files(
                     taking.finish(run_id)
     except (KeyboardInterrupt, ProfsvcError):
         if taking.finish and verdicts:
-            runs = " ".join(map(str, _run_ids(verdicts)))
+            runs = " ".join(f"id:{run_id}" for run_id in _run_ids(verdicts))
             print_message(
                 f"stopped after {len(verdicts)} of {counted(len(files), 'file')}; the same command goes on, or "
                 f"compute the results of what is stored with: profsvc analyze {runs}",

@@ -8,6 +8,7 @@ from click import Context
 
 from profsvc.cli.console.common import OutputOption, open_engine, open_files, print_message, print_rows
 from profsvc.cli.console.declaration import Group, Option
+from profsvc.cli.console.terminal import with_store
 from profsvc.errors import ProfsvcError, ServiceError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def doctor(
     _finish(engine)
     checks = store.run_checks(engine, lambda: open_files(engine), deep, analysis.VERSION)
     checks += [store.Check(*told) for told in [*_report_readers(), *_compiled()]]
-    print_rows(store.Check._fields, [check._asdict() for check in checks], output)
+    print_rows(store.Check._fields, [check._replace(fix=with_store(check.fix))._asdict() for check in checks], output)
     if failed := [check.check for check in checks if check.state == "fail"]:
         raise ServiceError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
 

@@ -266,7 +266,7 @@ def _source_with_duration(context: Context, run: str, kernel: str) -> tuple[dict
 def _newest(runs: "Sequence[Mapping[str, Any]]") -> str:
     if not runs:
         raise NotFoundError(NO_RUN)
-    return str(runs[0]["run_id"])
+    return f"id:{runs[0]['run_id']}"
 
 
 def _criteria(opened: "Mapping[str, Any]") -> list[dict[str, Any]]:

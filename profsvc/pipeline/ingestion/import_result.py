@@ -81,5 +81,5 @@ def _describe_reading(verdict: ImportResult, how: ReadOptions, device: str | Non
     said = ", ".join(f"{option} {then[option]}" if then[option] else f"no {option}" for option in other)
     return (
         f"it was read with {said} and stays as it was read; to read it differently, delete it with: "
-        f"profsvc delete {verdict.run_id} --upload {verdict.upload_id}, and upload it again"
+        f"profsvc delete id:{verdict.run_id} --upload {verdict.upload_id}, and upload it again"
     )

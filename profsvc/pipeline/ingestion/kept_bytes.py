@@ -23,6 +23,6 @@ def open_arriving_or_kept(
         return nullcontext(arrival.stream())
     if files is None:
         raise ServiceError(
-            f"{upload['file_name']}: its bytes are not available; run: profsvc analyze {upload['run_id']}"
+            f"{upload['file_name']}: its bytes are not available; run: profsvc analyze id:{upload['run_id']}"
         )
     return store.open_blob(files, upload["sha256"], upload["file_name"])

@@ -278,7 +278,7 @@ def _evidence_lines(row: Row, least: specs.SmallestChange, commits: Sequence[Any
 
 def _compare(row: Mapping[str, Any]) -> str:
     power = " --power" if row["kind"] in POWER_KINDS else ""
-    return f"profsvc compare {row['run_before_id']} {row['run_id']}{power}"
+    return f"profsvc compare id:{row['run_before_id']} id:{row['run_id']}{power}"
 
 
 def _suspicion_details(row: Row, builds: Mapping[int, Any]) -> Row:

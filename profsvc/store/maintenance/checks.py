@@ -233,7 +233,8 @@ def _analysed(version: str) -> CheckFunction:
         other = "runs whose newest is of another version than today's"
         for what, runs in (("runs whose analysis is not finished", cut), (other, old)):
             if runs:
-                fix = "profsvc analyze " + ("--all" if len(runs) > MAX_SHOWN else " ".join(runs))
+                which = ["--all"] if len(runs) > MAX_SHOWN else [f"id:{number}" for number in runs]
+                fix = f"profsvc analyze {' '.join(which)}"
                 yield Check("analysis", "warn", f"{what}: {first_of(runs.values(), MAX_SHOWN)}", fix)
         if not cut and not old:
             yield Check("analysis", "ok", "every run has one")

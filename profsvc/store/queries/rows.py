@@ -1,5 +1,6 @@
 """Rows of the views as dicts, and the questions that need no frame: the number of a run, a file by its number."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,8 +56,9 @@ ORDER = {
 ORDER |= {f"{view}_all": ORDER[view] for view in ORDER if f"{view}_all" in KINDS}
 
 NEAREST_RUNS = 1000
-ID_PREFIX = "id:"
 """Number of newest runs that are searched for a name similar to one that is not found."""
+NUMBER = re.compile(r"(id:)?(\d{1,18})", re.ASCII)
+"""A run by its number; with ``id:`` it cannot be a name."""
 
 
 def files_of_launch(engine: Engine, launch_id: int) -> str:
@@ -128,15 +130,15 @@ def results_without_launch(engine: Engine, view: str, run_id: int) -> list[dict[
 def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) -> int:
     """Return the number of a run from its number, its name, or ``project/name``; an int is never a name.
 
-    A name wins over a number, so that a run called "2024" is found however many runs there are; ``id:7`` is the number.
-    With a ``project`` the runs of no other are found, nor named.
+    A name wins over a number, so that a run called "2024" is found however many runs there are; ``id:7`` is always the
+    number; commands to copy use it. With a ``project`` the runs of no other are found, nor named.
     """
     wanted, among = str(name_or_id), "" if project is None else " AND project = :project"
-    is_number = isinstance(name_or_id, int)
+    digits = NUMBER.fullmatch(wanted)
+    is_number = isinstance(name_or_id, int) or (digits is not None and digits[1] is not None)
     named = "run_id = :number" if is_number else "name = :wanted"
     named += " OR project || '/' || name = :wanted" if "/" in wanted else ""  # no index has it
-    digits = wanted.removeprefix(ID_PREFIX)
-    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1
+    number = int(digits[2]) if digits else -1
     values = {"wanted": wanted, "number": number, "project": project}
     values = {name: value for name, value in values.items() if name != "project" or project is not None}
     with reading(engine) as connection:
@@ -150,8 +152,8 @@ def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) 
         if not found:
             newest = rows("0 = 0", f" ORDER BY run_id DESC LIMIT {NEAREST_RUNS}")
     if len(found) > 1:
-        several = ", ".join(f"{row.project}/{row.name} ({row.run_id})" for row in found)
-        raise UsageError(f"{wanted!r} names several runs: {several}; say which")
+        several = ", ".join(f"{row.project}/{row.name} (id:{row.run_id})" for row in found)
+        raise UsageError(f"{wanted!r} names several runs: {several}; say which, such as id:{found[0].run_id}")
     if not found:
         raise NotFoundError.near("run", wanted, [row.name for row in newest])
     return int(found[0].run_id)

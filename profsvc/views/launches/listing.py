@@ -39,7 +39,7 @@ def _of_id(engine: "Engine", run_id: int, launch_id: int) -> list[dict[str, Any]
 def why_no_result(engine: "Engine", run_id: int, tool: str, device: str | None = None) -> str:
     """Return why a launch of a run has no rows of criteria and potential."""
     if store.LAUNCHES_PART in store.unfinished(engine, run_id).get(run_id, ()):
-        return f"the results of this run are not computed yet, or were cut short; run: profsvc analyze {run_id}"
+        return f"the results of this run are not computed yet, or were cut short; run: profsvc analyze id:{run_id}"
     how = specs.how_to_measure(tool, device)
     return f"the export lacks the metrics for the criteria of this launch; {how}"
 
@@ -82,7 +82,7 @@ def launches_of(
     if matching_kernels(kernel, [one["kernel"] for one in summed]):
         raise NotFoundError(
             f"run {run_name!r} has totals of the kernel {kernel!r} and no single launches; see them with: profsvc show "
-            f"{shlex.quote(str(run_name))}, and over runs: profsvc history {shlex.quote(kernel)}"
+            f"id:{run_id}, and over runs: profsvc history {shlex.quote(kernel)}"
         )
     raise NotFoundError.near("kernel", kernel, {str(one["kernel_short"]) for one in (*kernels, *summed)})
 

@@ -1,6 +1,5 @@
 """Every model: what it answers, where, how accurate it is, and whether a run has what it needs."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +40,7 @@ def index(engine: "Engine | None" = None, run: str | int | None = None) -> dict[
     for row in rows:
         row |= _answers(engine, info["run_id"], row["name"], among)
         row["accuracy"] = recorded.get(row["name"], row["accuracy"])
-        row["command"] = row["command"].replace("RUN", shlex.quote(info["name"]))
+        row["command"] = row["command"].replace("RUN", f"id:{info['run_id']}")
     about = {name: info[name] for name in ("run_id", "project", "name", "device")}
     return {"run": about, "columns": [*COLUMNS, *COLUMNS_OF_RUN], "rows": rows}
 

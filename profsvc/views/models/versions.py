@@ -84,7 +84,8 @@ def _runs(engine: "Engine", runs: Sequence[str | int], kernel: str | None) -> tu
     """Return the runs in the order given, each with the times of its kernels."""
     rows: list[Row] = []
     for run in runs:
-        kernels = _kernels(store.kernels_of_run(engine, store.find_run(engine, run)), run, kernel)
+        run_id = store.find_run(engine, run)
+        kernels = _kernels(store.kernels_of_run(engine, run_id), run_id, run, kernel)
         total = sum(one["total_ns"] or 0.0 for one in kernels)
         known = [one for one in kernels if one["predicted"] and one["total_ns"]]
         ideal = sum(one["total_ns"] / one["predicted"] for one in known)
@@ -103,14 +104,14 @@ def _runs(engine: "Engine", runs: Sequence[str | int], kernel: str | None) -> tu
     return rows, [MEAN_NOTE]
 
 
-def _kernels(known: Mapping[str, Row], run: str | int, kernel: str | None) -> list[Row]:
+def _kernels(known: Mapping[str, Row], run_id: int, run: str | int, kernel: str | None) -> list[Row]:
     """Return the kernels of a run that a name means."""
     if kernel is not None:
         exact = set(matching_kernels(kernel, list(known)))
         known = {name: one for name, one in known.items() if name in exact or (not exact and kernel in name)}
     if not known:
         which = "" if kernel is None else f" named {kernel!r}"
-        raise NotFoundError(f"run {run!r} has no kernel{which}; see: profsvc show {run}")
+        raise NotFoundError(f"run {run!r} has no kernel{which}; see: profsvc show id:{run_id}")
     return list(known.values())
 
 

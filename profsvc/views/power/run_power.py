@@ -50,11 +50,12 @@ def power(engine: "Engine", name: str | int, options: Options = AS_STORED) -> di
     sensors = store.select(engine, "v1_sensors", run_id=run_id, quantity="power")
     if not sensors:
         heat = store.select(engine, VIEWS["power_models"], run_id=run_id, model="heat_map")
-        hint = f"; for its thermocouples: profsvc power {run_id} --heat-map FILE.svg" if heat else ""
+        hint = f"; for its thermocouples: profsvc power id:{run_id} --heat-map FILE.svg" if heat else ""
         if unknown := store.select(engine, "v1_sensors", run_id=run_id, quantity=UNKNOWN):
+            column, upload_id = unknown[0]["name"], unknown[0]["upload_id"]
             hint += (
-                f"; its column {unknown[0]['name']!r} has no unit: if it is a power, profsvc delete {run_id} --upload "
-                f"{unknown[0]['upload_id']}, and upload the file with --column '{unknown[0]['name']}=power:W'"
+                f"; its column {column!r} has no unit: if it is a power, profsvc delete id:{run_id} --upload "
+                f"{upload_id}, and upload the file with --column {shlex.quote(f'{column}=power:W')}"
             )
         raise NotFoundError(
             f"run {info['name']!r} has no log of power; upload one (nvidia-smi, DCGM, a power meter; see profsvc "

@@ -54,7 +54,7 @@ def thermal(
     if isinstance(known, str):
         if view["stored"] and any(row["analysis_version"] != VERSION for row in view["models"]):
             number = view["run"]["run_id"]
-            raise InputError(f"run {name!r} was analysed by an older version; run: profsvc analyze {number}")
+            raise InputError(f"run {name!r} was analysed by an older version; run: profsvc analyze id:{number}")
         raise InputError(
             f"run {name!r} predicts no temperature: {known}; to measure it, {thermal_plan.HOW_TO_LOG}, then: "
             f"{upload_command(view['run'])}"

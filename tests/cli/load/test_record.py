@@ -95,7 +95,7 @@ def test_one_command_gives_a_run_with_launches_trace_and_power(machine: Machine,
     assert "recording trace and power: app --size 3" in done.err
     for file, form in (("trace.sqlite", "nsys-sqlite"), ("smi.csv", "nvidia-smi"), ("raw.csv", "ncu-raw")):
         assert f"{file}: {form} stored as upload " in done.err
-    assert done.err.endswith("see it with: profsvc show 1\n")
+    assert done.err.endswith("see it with: profsvc show id:1\n")
     run = json.loads(cli("runs", "-o", "json").out)["rows"]
     assert [(row["name"], row["tags"]) for row in run] == [("today", {"branch": "main"})]
     assert run[0]["launches"] >= 34

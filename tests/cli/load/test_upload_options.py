@@ -58,9 +58,9 @@ def test_a_column_without_a_unit_is_told_how_to_give_it(cli, tmp_path):
     log.write_text("Date,Total Power\n2025-02-14 14:30:00,7.45\n2025-02-14 14:30:01,8.45\n", encoding="utf-8")
     told = "\n  to give a column its unit: --column 'NAME=power:W'"
     assert cli("upload", log, "--check").err.endswith(f"{told}\n")
-    assert cli("upload", log, "--run", "m").err.endswith(f"{told}, after: profsvc delete 1 --upload 1\n")
+    assert cli("upload", log, "--run", "m").err.endswith(f"{told}, after: profsvc delete id:1 --upload 1\n")
     told = cli("power", "m").err
-    assert "profsvc delete 1 --upload 1, and upload the file with --column 'Total Power=power:W'" in told
+    assert "profsvc delete id:1 --upload 1, and upload the file with --column 'Total Power=power:W'" in told
     cli("delete", "1", "--upload", "1", "--yes")
     assert "to give" not in cli("upload", log, "--run", "m", "--column", "Total Power=power:W").err
     assert "2 readings of Total Power" in cli("power", "m").out
@@ -87,7 +87,7 @@ def test_the_same_bytes_with_other_options_are_not_silent(cli, log, rows_sha, ag
     assert rows_sha() == before
     assert ("it was read with" in result.err) == bool(words)
     assert words in result.err
-    assert ("profsvc delete 1 --upload 1, and upload it again" in result.err) == bool(words)
+    assert ("profsvc delete id:1 --upload 1, and upload it again" in result.err) == bool(words)
 
 
 def test_the_zone_of_a_stored_log_is_changed_by_deleting_it(cli, fixtures, store_file):

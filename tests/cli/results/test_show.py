@@ -261,7 +261,7 @@ def test_the_wall_time_of_a_trace(cli, fixtures):
     begin = next(number for number, line in enumerate(first) if line.startswith("Wall time "))
     assert "no compute kernel runs in" in first[begin]
     assert first.index("", begin) - begin <= 5
-    assert any(line.endswith("show 1 --wall-time") for line in first)
+    assert any(line.endswith("show id:1 --wall-time") for line in first)
     text = cli("show", "trace", "--wall-time").out
     assert text.startswith("wall time of run trace (id 1)\n\ndevice 0, ")
     assert "Kernels " in text

@@ -124,7 +124,7 @@ def test_a_regression_of_power_under_the_same_drift_is_found(engine, rng):
     assert finding["run_before"] == "night 31 2"
     assert finding["reference_temperature_c"] == 40.0
     assert any("as measured" in words for words in finding["why"])
-    assert finding["compare"] == "profsvc compare 32 33 --power"
+    assert finding["compare"] == "profsvc compare id:32 id:33 --power"
 
 
 def test_a_spike_asks_for_another_run_and_never_alarms(engine, rng):

@@ -32,7 +32,8 @@ def finding(number: int, subject: str, **more: Any) -> dict[str, Any]:
         "before": 300.0, "after": 310.0, "change": 1 / 30, "raw_before": 305.0, "raw_after": 314.0, "p": 1e-7,
         "adjusted_p": 1e-6, "noise": 0.5, "reference_temperature_c": 40.0, "points_before": 8, "points_after": 4,
         "run_before_id": 7, "run_id": 8, "run": "r8", "run_before": "r7", "state": "new", "why": ["it is sure"],
-        "compare": "profsvc compare 7 8 --power", "accept": f"profsvc findings set {number} accepted --because WHY",
+        "compare": "profsvc compare id:7 id:8 --power",
+        "accept": f"profsvc findings set {number} accepted --because WHY",
         "changed_at": "2026-01-09T02:00:00Z", "history": points, **more,
     }  # fmt: skip
 
@@ -108,7 +109,7 @@ def test_every_form_says_the_same_parts_in_the_same_order():
 def test_a_change_is_told_with_its_unit_the_raw_value_and_why(form):
     written = nightly_formats.in_form(document(), form)
     for words in ("300 W", "310 W", "+3.3 %", "305 W", "it is sure", "13 Jan 2026 00:00", "Europe/Berlin",
-                  "profsvc compare 7 8 --power", "profsvc findings set 1 accepted", "accurate",
+                  "profsvc compare id:7 id:8 --power", "profsvc findings set 1 accepted", "accurate",
                   "2 of 40 lines rejected"):  # fmt: skip
         assert words in written, words
 

@@ -40,7 +40,7 @@ def test_doctor_finds_what_is_unfinished(full: Engine, files: BlobStore) -> None
     assert checks["analysis"][1:] == (
         "warn",
         "runs whose analysis is not finished: 1 (launches and power), 2 (launches)",
-        "profsvc analyze 1 2",
+        "profsvc analyze id:1 id:2",
     )
     assert checks["kept bytes"].found.endswith("missing for upload 1")
     assert checks["kept bytes, read whole"][1:3] == ("fail", "damaged: uploads 0, 2")
@@ -56,7 +56,7 @@ def test_results_of_another_version_are_found(full: Engine, files: BlobStore) ->
     words = "runs whose newest is of another version than today's: 1, 2"
     for today, said in (
         (version, ("ok", "every run has one", "")), ("", ("ok", "every run has one", "")),
-        (f"not {version}", ("warn", words, "profsvc analyze 1 2")),
+        (f"not {version}", ("warn", words, "profsvc analyze id:1 id:2")),
     ):  # fmt: skip
         checks = [check for check in health.run_checks(full, lambda: files, version=today) if check.check == "analysis"]
         assert [check[1:] for check in checks] == [said]

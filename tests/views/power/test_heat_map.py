@@ -107,7 +107,7 @@ def test_what_makes_no_map_is_refused_with_the_figure(engine: Engine) -> None:
         rotated(engine, "nowhere", "spacer", 90)
     with pytest.raises(NotFoundError, match="did you mean 'idle'"):
         heat_map(engine, "spacer", "idel")
-    with pytest.raises(NotFoundError, match=r"has no log of power.*profsvc power 1 --heat-map FILE\.svg"):
+    with pytest.raises(NotFoundError, match=r"has no log of power.*profsvc power id:1 --heat-map FILE\.svg"):
         power(engine, "spacer")
 
 

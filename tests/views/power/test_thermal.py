@@ -105,7 +105,7 @@ def test_leakage_has_a_reason_where_the_coefficient_is_refused(engine: Engine) -
 
 def test_a_run_of_an_older_analysis_asks_for_a_new_one(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profsvc.views.power.thermal.VERSION", "later")
-    with pytest.raises(InputError, match=r"'short' was analysed by an older version; run: profsvc analyze \d+"):
+    with pytest.raises(InputError, match=r"'short' was analysed by an older version; run: profsvc analyze id:\d+"):
         thermal(engine, "short")
 
 

@@ -29,7 +29,7 @@ def summary(view: Mapping[str, Any], failures: Sequence[str], unjudged: Sequence
     if view["kernels"]:
         change = overall_change(view["geometric_mean_speedup"])
         lines += ["", f"Overall: {change} ({counted(len(view['kernels']), 'kernel')} in common)"]
-    ids = f"{view['before']['run_id']} {view['after']['run_id']}"
+    ids = f"id:{view['before']['run_id']} id:{view['after']['run_id']}"
     return "\n".join([*lines, "", f"Details: `profsvc compare {ids}`", ""])
 
 

@@ -37,7 +37,7 @@ def power(view: Row, width: int | None = None) -> str:
     lines += ["", *lines_of(heat, width)] if heat else []
     if units:
         kernels = len({row["window"] for row in units})
-        lines += ["", f"power of each unit for {counted(kernels, 'kernel')}: profsvc power {info['run_id']} --ipp"]
+        lines += ["", f"power of each unit for {counted(kernels, 'kernel')}: profsvc power id:{info['run_id']} --ipp"]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 

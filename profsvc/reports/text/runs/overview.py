@@ -228,7 +228,7 @@ def _why_none(view: Mapping[str, Any]) -> str:
     """Say why there is nothing to list."""
     rows = [*view["launches"], *view["means"]]
     if view["run"].get("archived") and not rows:
-        return f"Its launches are archived; totals by kernel: profsvc show {view['run']['run_id']} --all"
+        return f"Its launches are archived; totals by kernel: profsvc show id:{view['run']['run_id']} --all"
     if any(row["potential"] for row in rows):
         return "Every kernel is already at its limit; no time can be saved with the same algorithm."
     if rows:
@@ -246,7 +246,7 @@ def _why_none(view: Mapping[str, Any]) -> str:
 
 def _commands(view: Mapping[str, Any], found: Sequence[Saving]) -> list[str]:
     """Return three commands that continue from here."""
-    run = view["run"]["run_id"]
+    run = f"id:{view['run']['run_id']}"
     commands = []
     if found:
         first = found[0]
@@ -259,9 +259,7 @@ def _commands(view: Mapping[str, Any], found: Sequence[Saving]) -> list[str]:
         commands.append(f"power {run}")
     commands.append(f"show {run} --all")
     commands += (
-        [f"sql --example top_kernels --param {shlex.quote('run=' + view['run']['name'])}"]
-        if view["launches"]
-        else [f"runs --limit {MAX_SAVINGS}"]
+        [f"sql --example top_kernels --param run={run}"] if view["launches"] else [f"runs --limit {MAX_SAVINGS}"]
     )
     return [*commands, "explain potential"][:3]
 

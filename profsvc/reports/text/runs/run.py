@@ -98,7 +98,7 @@ def run(view: Mapping[str, Any], width: int | None = None) -> str:
         *cut(view),
         "potential: all waste removed, same algorithm; ceiling: limit if only DRAM traffic and arithmetic were left",
         *([NOT_ALL] if is_bound else []),
-        f"details: profsvc show {info['run_id']} --kernel {which}; meaning of a number: profsvc explain NAME",
+        f"details: profsvc show id:{info['run_id']} --kernel {which}; meaning of a number: profsvc explain NAME",
     ]
     return page_of(lines)
 
@@ -117,9 +117,9 @@ def _logged(view: Mapping[str, Any]) -> list[str]:
     run = view["run"]["run_id"]
     ways = []
     if any(sensor["quantity"] == "power" for sensor in view["sensors"]):
-        ways.append(f"power and energy: profsvc power {run}")
+        ways.append(f"power and energy: profsvc power id:{run}")
     if any(sensor["quantity"] == "temperature" and sensor["x_mm"] is not None for sensor in view["sensors"]):
-        ways.append(f"temperatures on the die: profsvc power {run} --heat-map map.svg")
+        ways.append(f"temperatures on the die: profsvc power id:{run} --heat-map map.svg")
     return ["", *ways] if ways else []
 
 
@@ -160,7 +160,7 @@ def cut(view: Mapping[str, Any]) -> list[str]:
     shown, total, run = len(view["launches"]), view["total_launches"], view["run"]["run_id"]
     return [
         f"TRUNCATED: showing the {shown} longest of {total} launches; {total - shown} are not shown.",
-        f"  more: profsvc show {run} --limit N; all: profsvc show {run} --all; "
+        f"  more: profsvc show id:{run} --limit N; all: profsvc show id:{run} --all; "
         f'or profsvc sql "select * from v1_launches where run_id = {run}"',
         "",
     ]
