@@ -15,6 +15,8 @@ from click import Group, echo, get_current_context, style
 from profsvc.errors import without_password
 
 DEFAULT_WIDTH = 160
+KEPT_SPACE = "\0"
+"""A space where no line may be broken."""
 WITHOUT_STORE = {"demo", "formats", "help", "settings"}
 STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True},
@@ -67,15 +69,22 @@ def with_store(text: str) -> str:
 
 
 def wrapped(page: str) -> str:
-    """Return a page whose long sentences continue on further lines of a terminal, indented a little more."""
+    """Return a page whose long sentences continue on further lines of a terminal, indented a little more.
+
+    A command to copy, which follows a colon, stays on one line.
+    """
     page = with_store(page)
     if not _has_width():
         return page
     width = table_width()
-    return "\n".join(
-        line if len(line) <= width else textwrap.fill(line, width, subsequent_indent=_indent(line) + "   ")
-        for line in page.split("\n")
-    )
+    whole = re.sub(r"(?<=: )profsvc [^;\n]+", lambda command: command[0].replace(" ", KEPT_SPACE), page)
+    lines = [line if len(line) <= width else _filled(line, width) for line in whole.split("\n")]
+    return "\n".join(lines).replace(KEPT_SPACE, " ")
+
+
+def _filled(line: str, width: int) -> str:
+    further = _indent(line) + "   "
+    return textwrap.fill(line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
 
 
 def _indent(line: str) -> str:

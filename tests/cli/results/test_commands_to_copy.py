@@ -49,14 +49,15 @@ def test_the_models_of_a_run_are_shown_by_commands_about_it(named) -> None:
     assert all("id:2" in shlex.split(command) for command in commands)
 
 
-def test_they_name_the_store_that_was_given(cli, fixtures, tmp_path) -> None:
+def test_they_name_the_store_that_was_given(cli, fixtures, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")  # a command stays on one line of a narrow terminal
     store = tmp_path / "the lab's.sqlite"
     named = f"profsvc --store {shlex.quote(str(store))}"
     stored = cli("--store", store, "upload", fixtures / "nvidia_smi" / "rejects.csv", "--run", "log")
     rejects = stored.err.splitlines()[-1]
     assert rejects.startswith(f"  why lines were rejected: {named} sql ")
     assert cli(*shlex.split(rejects.partition(" profsvc ")[2]), "-o", "csv").out.count("\n") == 5
-    assert f"power and energy: {named} power id:1\n" in cli("show", "log", "--all", "--store", store).out
+    assert f"{named} power id:1\n" in cli("show", "log", "--all", "--store", store).out
     refused = cli("power", "log", "--heat-map", tmp_path / "map.svg", "--store", store)
     assert refused.code == 3
     assert "profsvc --store" not in cli("--store", store, "upload", tmp_path / "1.csv").err  # formats need no store
