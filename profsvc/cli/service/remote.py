@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from profsvc.pipeline import ImportResult, Progress, ReadOptions
     from profsvc.store import RunInfo
 
-WAITS = "service unreachable; queued in {}; the next upload sends it, or: profsvc sync ({})"
+WAITS = "the service cannot take it now; queued in {}; the next upload sends it, or: profsvc sync ({})"
 
 
 def sending(

@@ -4,7 +4,7 @@ Reading and analysis are taken from the package, which imports them when they ar
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
@@ -82,8 +82,10 @@ def ingest(
             free_blocks()
         here = partial(open_arriving_or_kept, arrival, files)
         finish = _simulate_traces if results_later else partial(_analyze_if_unfinished, power_later=power_later)
+        told = f"{file_name} is stored as upload {stored.upload_id} of run {stored.run!r} (id {stored.run_id})"
         try:
-            store.retry(engine, partial(finish, engine, stored.run_id, here))
+            with _results_of(told, stored.run_id):
+                store.retry(engine, partial(finish, engine, stored.run_id, here))
         except NotFoundError:
             if store.select(engine, "v1_runs", run_id=stored.run_id):
                 raise
@@ -96,8 +98,8 @@ def ingest(
     verdict.message = stored.message  # which has what is known only when all is stored
     if verdict.known:
         verdict = result_from_store(engine, verdict, how, run.device)
-        told = partial(store.describe_run, engine, stored.run_id, run)
-        verdict.run_changed = store.retry(engine, told)
+        describe = partial(store.describe_run, engine, stored.run_id, run)
+        verdict.run_changed = store.retry(engine, describe)
     if said := store.duplicate_messages(engine, stored.run_id, stored.upload_id):
         verdict.message = "; ".join(filter(None, (verdict.message, *said)))
     if verdict.characterized:
@@ -105,6 +107,17 @@ def ingest(
         advice = f"measured: {devices}; to recompute the runs on it, run: profsvc analyze --all"
         verdict.message = f"{verdict.message}; {advice}" if verdict.message else advice
     return verdict
+
+
+@contextmanager
+def _results_of(stored: str, run_id: int) -> Iterator[None]:
+    """Say in an error of the store that the file is ``stored`` all the same, and how to compute its results."""
+    try:
+        yield
+    except ServiceError as error:
+        cause = str(error).replace("nothing was changed; ", "")
+        error.args = (f"{stored}, but its results are not: {cause}; then run: profsvc analyze id:{run_id}",)
+        raise
 
 
 def _analyze_if_unfinished(engine: "Engine", run_id: int, opened: OpenUpload, *, power_later: bool = False) -> bool:
@@ -126,7 +139,8 @@ def analyze_stored(engine: "Engine", files: store.BlobStore, run_id: int, *, pow
     """Analyse a run once, after `ingest` stored several files in it with ``results_later``."""
     finish = partial(_analyze_if_unfinished, power_later=power_later)
     try:
-        store.retry(engine, partial(finish, engine, run_id, open_kept_bytes(files)))
+        with _results_of(f"run {run_id} is stored", run_id):
+            store.retry(engine, partial(finish, engine, run_id, open_kept_bytes(files)))
     except NotFoundError:
         if store.select(engine, "v1_runs", run_id=run_id):
             raise

@@ -33,6 +33,7 @@ from profsvc.store.ingest.incoming_file import MAX_MEMORY_BYTES, IncomingFile
 
 ZSTD_LEVEL = 1
 DEFAULT_FREE_BYTES = 1 << 30
+MIB = 1 << 20
 MAX_RESERVED_DISK_PART = 20  # on a small disk only this part must stay free
 CHUNK_BYTES = 1 << 20
 LOCK_MESSAGES = {"shared": "it removes kept bytes", "alone": "it uploads a file"}
@@ -110,8 +111,8 @@ def _require_free_space(folder: Path, free_bytes: int) -> None:
     wanted = min(free_bytes, disk.total // MAX_RESERVED_DISK_PART)
     if disk.free < wanted:
         raise NoSpaceError(
-            f"only {disk.free >> 20} MiB are free on the disk of {folder}, but {wanted >> 20} MiB must stay free; "
-            "nothing was stored; free some space, or lower PROFSVC_FREE_BYTES"
+            f"only {disk.free / MIB:.4g} MiB are free on the disk of {folder}, but {wanted / MIB:.4g} MiB must stay "
+            "free; nothing was stored; free some space, or lower PROFSVC_FREE_BYTES"
         )
 
 

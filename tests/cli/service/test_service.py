@@ -144,7 +144,7 @@ def test_a_service_that_is_away_is_waited_for(cli, service, monkeypatch, fixture
     files = [fixtures / "demo" / DEMO_NAME, SMI]
     waits = cli("upload", *files)
     assert waits.code == 0, waits.err
-    assert waits.err.count("service unreachable; queued in") == 2
+    assert waits.err.count("the service cannot take it now; queued in") == 2
     assert cli("sync").code == 5
     assert cli("runs").code == 5
     for path in (tmp_path / "spool").glob("*.json"):

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import analysis, pipeline, store
-from profsvc.errors import InputError, NotFoundError
+from profsvc.errors import InputError, NoSpaceError, NotFoundError
 from profsvc.store.ingest import incoming_file
 from profsvc.views.explain.numbers import explain
 
@@ -42,6 +42,24 @@ def check(path: Path, **options: object) -> pipeline.ImportResult:
 @store.snapshot
 def rows(engine: Engine) -> dict[str, list[dict]]:
     return {view: store.select(engine, view) for view in store.VIEWS}
+
+
+def test_a_disk_that_fills_after_the_file_is_stored_is_not_said_to_have_stored_nothing(engine, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise NoSpaceError("a.sqlite: the disk of the store is full; nothing was changed; free some space and retry")
+
+    file = FIXTURES / "ncu_raw" / "plain.csv"
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline.analysis, "analyze", full)
+        with pytest.raises(NoSpaceError) as raised:
+            ingest(engine, file)
+    assert str(raised.value) == (
+        "plain.csv is stored as upload 1 of run 'r' (id 1), but its results are not: a.sqlite: the disk of the store "
+        "is full; free some space and retry; then run: profsvc analyze id:1"
+    )
+    assert len(store.select(engine, "v1_uploads")) == 1
+    assert ingest(engine, file).known  # the same command goes on
+    assert store.select(engine, "v1_criteria")
 
 
 def test_a_run_that_is_deleted_while_its_results_are_computed_is_told(engine, monkeypatch):
