@@ -89,9 +89,9 @@ class Profiles:
         """Upload files to the run of this test and return its id; ``options`` such as ``device`` or ``timezone``."""
         if not paths:
             raise ValueError("name at least one file that the test has written")
-        branch = _first_set(BRANCH_VARIABLES) or _git("rev-parse", "--abbrev-ref", "HEAD")
+        branch = _branch()
         commit = _first_set(COMMIT_VARIABLES) or _git("rev-parse", "HEAD")
-        tags = {"test": self.test} | ({"branch": branch} if branch and branch != "HEAD" else {})
+        tags = {"test": self.test} | ({"branch": branch} if branch else {})
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         for path in paths:
             where: dict[str, Any] = {"run_id": self.run_id} if self.run_id else {"run": f"{self.test} {now}"}
@@ -123,6 +123,8 @@ class Profiles:
         before = self._baseline(baseline or self.baseline, run_id)
         if before is None:
             self.outcome = f"{NO_BASELINE} ({baseline or self.baseline})"
+            if not _branch():
+                self.outcome += "; this run has no branch to be found by, as git names none: set PROFSVC_BRANCH"
             return None
         view = self.comparison = self.target.compare(before, run_id, mapped, limits)
         broken = [*view["failures"], *view["unjudged"]]
@@ -156,6 +158,12 @@ def _cause_lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 def _first_set(variables: Sequence[str]) -> str:
     return next((value for name in variables if (value := os.environ.get(name, ""))), "")
+
+
+def _branch() -> str:
+    """Return the branch of the working copy; empty if it is unknown, as in a checkout of a commit."""
+    branch = _first_set(BRANCH_VARIABLES) or _git("rev-parse", "--abbrev-ref", "HEAD")
+    return "" if branch == "HEAD" else branch
 
 
 def _git(*arguments: str) -> str:

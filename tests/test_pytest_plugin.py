@@ -117,6 +117,13 @@ def test_a_wrong_limit_fails_though_there_is_no_baseline(session: Session, pytes
     assert rows(pytester, "v1_runs", ["run_id"]) == []
 
 
+def test_a_run_of_no_branch_says_why_it_will_be_no_baseline(session: Session) -> None:
+    for _ in range(2):
+        result = session(FAST, branch="")
+        result.assert_outcomes(passed=1)
+        result.stdout.fnmatch_lines(["*, no baseline yet (branch=main); this run has no branch *: set PROFSVC_BRANCH"])
+
+
 def test_a_limit_that_nothing_can_be_judged_by_fails(session: Session) -> None:
     session(FAST).assert_outcomes(passed=1)
     result = session(FAST, "--profsvc-fail-on", "power=5%", branch="change")

@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,8 +14,6 @@ from click import Group, echo, get_current_context, style
 from profsvc.errors import without_password
 
 DEFAULT_WIDTH = 160
-KEPT_SPACE = "\0"
-"""A space where no line may be broken."""
 WITHOUT_STORE = {"demo", "formats", "help", "settings"}
 STYLES: dict[str, dict[str, Any]] = {
     "title": {"bold": True},
@@ -73,18 +70,16 @@ def wrapped(page: str) -> str:
 
     A command to copy, which follows a colon, stays on one line.
     """
+    from profsvc.reports.text import cells
+
     page = with_store(page)
     if not _has_width():
         return page
     width = table_width()
-    whole = re.sub(r"(?<=: )profsvc [^;\n]+", lambda command: command[0].replace(" ", KEPT_SPACE), page)
-    lines = [line if len(line) <= width else _filled(line, width) for line in whole.split("\n")]
-    return "\n".join(lines).replace(KEPT_SPACE, " ")
-
-
-def _filled(line: str, width: int) -> str:
-    further = _indent(line) + "   "
-    return textwrap.fill(line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(
+        line if len(line) <= width else "\n".join(cells.wrapped(line, width, _indent(line) + "   "))
+        for line in page.split("\n")
+    )
 
 
 def _indent(line: str) -> str:

@@ -1,5 +1,7 @@
 """Cells of text output: shortened names, bars, and speedups that may be bounds."""
 
+import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +26,17 @@ def middle(text: str, width: int) -> str:
         return text
     left = width // 2
     return text[:left] + "…" + text[len(text) - (width - left - 1) :]
+
+
+def wrapped(text: str, width: int, further: str = "") -> list[str]:
+    """Break a long text into lines, those after the first behind ``further``; a command to copy stays on one line.
+
+    >>> wrapped("not computed yet; run: profsvc analyze id:1", 24)
+    ['not computed yet; run:', 'profsvc analyze id:1']
+    """
+    whole = re.sub(r"(?<=: )profsvc [^;]+", lambda command: command[0].replace(" ", "\0"), text)
+    lines = textwrap.wrap(whole, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
 
 
 def several(names: Sequence[str], most: int) -> str:

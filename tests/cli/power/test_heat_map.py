@@ -85,7 +85,7 @@ def test_refusals_have_the_figure_and_their_code(on_spacer, tmp_path):
         assert (result.code, result.out) == (code, "")
         assert message in result.err
     assert not list(tmp_path.glob("*.svg"))
-    assert "profsvc power id:1 --heat-map FILE.svg" in on_spacer("spacer").err
+    assert " power id:1 --heat-map FILE.svg" in on_spacer("spacer").err
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_run_answers_or_says_what_is_missing(demo) -> None:
     )
     assert rows["work-depth"]["answers"] == "from inputs"
     assert all(row["why"] or row["answers"] in ("yes", "from inputs") for row in view["rows"])
-    assert "profsvc show h200" in text.index(view)
+    assert "profsvc show id:1" in text.index(view)
     assert len(index()["rows"]) == len(ROWS)
     assert text.index(index()).startswith(f"{len(ROWS)} models.")
 

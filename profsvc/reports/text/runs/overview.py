@@ -12,7 +12,7 @@ from profsvc.analysis.causes.sentence import sentence
 from profsvc.errors import counted
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.rows import visible
-from profsvc.reports.text.cells import bounded, middle
+from profsvc.reports.text.cells import bounded, middle, wrapped
 from profsvc.reports.text.runs import wall_time
 
 Row = Mapping[str, Any]
@@ -101,7 +101,7 @@ def overview(view: Mapping[str, Any], width: int, program: str = "profsvc") -> l
     last += [Line("command", text) for one in _commands(view, found) for text in shell_lines(program, one, width)]
     if found:
         return [*title, *_table(found, width, MAX_LINES - len(title) - len(last)), *last]
-    lines = [Line("text", text) for text in textwrap.wrap(_why_none(view), width)]
+    lines = [Line("text", text) for text in wrapped(_why_none(view), width)]
     most = _most_time(view, width)
     return [*title, *lines, *([Line("text", "")] if most else []), *most, *last]
 
@@ -121,9 +121,8 @@ def _title(view: Mapping[str, Any], width: int, *, only_longest: bool) -> list[L
         text = f"Potential speedup {potential}: up to {saved} less with the same algorithm."
         lines += [Line("text", part) for part in textwrap.wrap(text, width)]
     if view["run"].get("archived"):
-        lines += [
-            Line("text", part) for part in textwrap.wrap(visible(f"Its rows are {view['run']['archived']}"), width)
-        ]
+        text = visible(f"Its rows are {view['run']['archived']}")
+        lines += [Line("text", part) for part in wrapped(text, width)]
     elif view["truncated"] and only_longest:
         shown = len(view["launches"])
         text = f"Only the {shown} longest of {view['total_launches']} launches are considered here; --all shows all."
