@@ -118,7 +118,7 @@ class Profiles:
         from profsvc.views.comparison.two_runs import check_limits
 
         limits = [fail_on] if isinstance(fail_on, str) else list(fail_on) or list(self.fail_on)
-        check_limits(limits)  # a wrong one is told in the first session, which has no baseline
+        check_limits(limits)  # the first session, which has no baseline, refuses a wrong one too
         run_id = self.upload(*paths, **options)
         before = self._baseline(baseline or self.baseline, run_id)
         if before is None:

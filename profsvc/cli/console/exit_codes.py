@@ -3,7 +3,7 @@
 INTERRUPTED = 130
 """As a shell says of what Ctrl-C ended: 128 and the number of the signal."""
 EXIT_CODES = {
-    0: "Success. Of `upload` also if the service is away and a file is queued, which the message says.",
+    0: "Success. Of `upload` also if the service is unreachable or full and a file is queued, which the message says.",
     1: "A limit of `--fail-on` was exceeded. Of `report nightly` also if the report was not delivered.",
     2: "Bad request: wrong arguments, options or SQL.",
     3: "Not found: a name that does not exist, such as a run, a kernel, a file or a topic. Similar names are listed.",
