@@ -161,11 +161,13 @@ from .queries.launches.measured import (
 from .queries.traces.memory import StoredTrace as StoredTrace, traces_of_run as traces_of_run
 from .queries.nightly_series import (
     BINARY_TAG as BINARY_TAG,
+    MAX_UPLOADS_BACK as MAX_UPLOADS_BACK,
     nightly_runs as nightly_runs,
     predictions_of_runs as predictions_of_runs,
     projects as projects,
     refusals_between as refusals_between,
     series_of_runs as series_of_runs,
+    uploads_of_spans as uploads_of_spans,
     uploads_between as uploads_between,
 )
 from .queries.traces.operations import operations as operations
@@ -287,9 +289,9 @@ from .results.renames import (
 from .results.reports import (
     Delivery as Delivery,
     NightlyRecord as NightlyRecord,
+    OutdatedReportError as OutdatedReportError,
+    adjacent_reports as adjacent_reports,
     delete_report as delete_report,
-    later_report as later_report,
-    report_before as report_before,
     report_contents as report_contents,
     save_delivery as save_delivery,
     save_report as save_report,

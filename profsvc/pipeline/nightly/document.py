@@ -57,6 +57,8 @@ class NightScope(NamedTuple):
     """Kernels that have several names."""
     renames: Sequence[Rename]
     """Those that got another one."""
+    awaited: Sequence[Sequence[int]]
+    """Numbers of uploads, as first and last ones, that were given but not seen: a later report looks at them."""
 
 
 def document(
@@ -112,7 +114,8 @@ def document(
         "older_analysis": looked.older_analysis,
         "repeated": looked.runs.loc[looked.runs["repeats"].notna(), list(REPEATED_COLUMNS)].to_dict("records"),
         "uploads": {"received": len(looked.uploads), "partial": partial, "refused": list(looked.refused),
-                    "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads)},
+                    "rejected_lines": sum(int(row["lines_rejected"]) for row in looked.uploads),
+                    "awaited": list(looked.awaited)},
         "predictions": list(looked.predictions),
     }  # fmt: skip
     kernels = [

@@ -4,6 +4,7 @@ A night is a local date in a time zone, and ends with it. What came in since the
 at; the same night again replaces its report and, of the same uploads, says the same.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -66,19 +67,31 @@ def report_of_night(
 ) -> dict[str, Any]:
     """Return the report of a night on a project, or on all of them, and store it unless it is only tried.
 
-    Raise `UsageError` where a later night is reported already: its findings would be undone.
+    Raise `UsageError` where a later night is reported already: its findings would be undone. Where another report is
+    stored meanwhile, it is made again, for that one may have looked at more.
     """
+    while True:
+        try:
+            return _report_of_night(engine, project, night, zone, dry_run)
+        except store.OutdatedReportError:
+            continue
+
+
+def _report_of_night(
+    engine: "Engine", project: str | None, night: date | str | None, zone: str, dry_run: bool
+) -> dict[str, Any]:
     span, scope = report_period(night, zone), project or ""
     if project and project not in (known := store.projects(engine)):
         raise NotFoundError.near("project", project, known)
     # Whatever zone a report is of, its night has begun by this date.
     today = (datetime.now(UTC) + MAX_UTC_OFFSET).date().isoformat()
-    if not dry_run and (later := store.later_report(engine, scope, span.night, today)):
+    adjacent = store.adjacent_reports(engine, scope, span.night, today)
+    if not dry_run and (later := adjacent.later):
         raise UsageError(
             f"the night {later['night']} was already reported (report {later['report_id']}) and {span.night} is before "
             f"it; preview it with --dry-run, or delete that report: profsvc report delete {later['report_id']}"
         )
-    before = store.report_before(engine, scope, span.night)
+    before = adjacent.before
     looked = _night_scope(engine, scope, span, before)
     tonight = looked.runs["run_id"].tolist()
     verdict = find_changes(looked.points, looked.known, tonight, zone)
@@ -97,7 +110,7 @@ def report_of_night(
     if dry_run:
         return dict(compose(None, [None] * len(verdict.found)))
     moves = [store.StateChange(*(move[name] for name in store.StateChange._fields)) for move in verdict.moves]
-    kept = store.NightlyRecord(scope, span.night, zone, verdict.found, moves, verdict.seen, looked.renames)
+    kept = store.NightlyRecord(scope, span.night, zone, verdict.found, moves, verdict.seen, looked.renames, adjacent)
     return dict(store.save_report(engine, kept, compose))
 
 
@@ -106,9 +119,13 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     """Read what came in, with the history of its series."""
     until = span.ends.astimezone(UTC).strftime(TIME_FORMAT)
     since, last = (int(before[name]) if before else 0 for name in ("newest_upload_id", "newest_refusal_id"))
-    uploads = store.uploads_between(engine, scope, since, until)
-    runs = store.nightly_runs(engine, scope, until, since, MAX_RUNS)
-    tonight = runs[runs["newest_upload_id"] > since]
+    waited = json.loads(before["document"]).get("uploads", {}).get("awaited", []) if before else []
+    late, awaited = store.uploads_of_spans(engine, scope, waited, until)
+    uploads = store.uploads_between(engine, scope, since, until, late)
+    newest = max([since, *(int(row["upload_id"]) for row in uploads)])
+    awaited += store.uploads_of_spans(engine, scope, [[since + 1, newest]] if newest > since else [], until)[1]
+    runs = store.nightly_runs(engine, scope, until, since, MAX_RUNS, late=late)
+    tonight = runs[runs["is_new"] == 1]
     builds = dict(zip(runs["run_id"].astype(int), runs["build"], strict=True))
     known = with_origins(engine, store.known_findings(engine, scope, span.night), builds)
     points = run_points(runs, store.series_of_runs(engine, runs["run_id"].tolist()))
@@ -129,14 +146,15 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     known = [names.under_newest(row) for row in known]
     refused = store.refusals_between(engine, scope, last, until)
     predictions = store.predictions_of_runs(engine, tonight["run_id"].tolist())
-    newest = {
-        "newest_upload_id": max((row["upload_id"] for row in uploads), default=since),
+    covered = {
+        "newest_upload_id": newest,
         "newest_refusal_id": max((row["refusal_id"] for row in refused), default=last),
     }
     older = int(of_older_analysis(runs).sum())
     return NightScope(
-        tonight, fresh, uploads, refused, predictions, known, newest, {}, [], kernels, older, names, renamed.renames
-    )
+        tonight, fresh, uploads, refused, predictions, known, covered, {}, [], kernels, older, names, renamed.renames,
+        [span for span in awaited if span[1] > newest - store.MAX_UPLOADS_BACK],
+    )  # fmt: skip
 
 
 def _without_their_history(

@@ -6,6 +6,7 @@ Criteria and potential are averages over the launches of the kernel, weighted by
 a run has no launches of it. The device of a kernel is that of its run.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -22,22 +23,24 @@ RUNS_PER_QUERY = 500
 """Runs whose numbers stand in one query."""
 ROWS_AT_ONCE = 10_000
 
+# Numbers are given before a file is read, so one that takes long comes after files with higher numbers.
+_NEW = "(upload_id > :since OR upload_id IN :late)"
 _RUNS = f"""
-    SELECT run_id, project, run, device, branch, build, at, version, newest_upload_id FROM (
+    SELECT run_id, project, run, device, branch, build, at, version, is_new FROM (
       SELECT s.*, row_number() OVER (PARTITION BY project, device, branch ORDER BY at DESC, run_id DESC) AS place,
-             max(newest_upload_id) OVER (PARTITION BY project, device, branch) AS newest
+             max(is_new) OVER (PARTITION BY project, device, branch) AS some_new
       FROM (
         SELECT r.run_id, r.project, r.name AS run, coalesce(v.device, v.devices) AS device, {BRANCH_SQL} AS branch,
                (SELECT x.text FROM texts x WHERE x.text_id = r.version_id) AS version,
                coalesce((SELECT t.value FROM run_tags t WHERE t.run_id = r.run_id AND t.key = :binary), r.commit_id)
                  AS build,
-               coalesce(r.started_at, u.received_at) AS at, u.newest_upload_id
+               coalesce(r.started_at, u.received_at) AS at, u.is_new
         FROM runs r JOIN v1_runs v ON v.run_id = r.run_id
-        JOIN (SELECT run_id, min(received_at) AS received_at, max(upload_id) AS newest_upload_id FROM uploads
-              WHERE received_at < :until GROUP BY run_id) u ON u.run_id = r.run_id
+        JOIN (SELECT run_id, min(received_at) AS received_at, max(CASE WHEN {_NEW} THEN 1 ELSE 0 END) AS is_new
+              FROM uploads WHERE received_at < :until GROUP BY run_id) u ON u.run_id = r.run_id
         WHERE :project IN ('', r.project)
       ) s
-    ) t WHERE place <= :most AND newest > :since AND :branch IN ('{ALL_BRANCHES}', coalesce(branch, ''))
+    ) t WHERE place <= :most AND some_new = 1 AND :branch IN ('{ALL_BRANCHES}', coalesce(branch, ''))
     ORDER BY at, run_id
 """
 _FILES = "SELECT upload_id, run_id, sha256 FROM uploads WHERE run_id IN :runs AND received_at < :until"
@@ -120,11 +123,17 @@ _OF_RUNS = {
         ORDER BY 1
     """,
 }
-_UPLOADS = """
+_UPLOADS = f"""
     SELECT upload_id, project, u.run_id, r.name AS run, file_name, status, lines, lines_rejected, message
     FROM uploads u JOIN runs r ON r.run_id = u.run_id
-    WHERE upload_id > :since AND received_at < :until AND :project IN ('', project) ORDER BY upload_id
+    WHERE {_NEW} AND received_at < :until AND :project IN ('', project) ORDER BY upload_id
 """
+_NUMBERS = """
+    SELECT upload_id FROM uploads u JOIN runs r ON r.run_id = u.run_id
+    WHERE upload_id BETWEEN :first AND :last AND (received_at < :until OR :project NOT IN ('', project))
+"""
+MAX_UPLOADS_BACK = 10_000
+"""How many numbers before the newest one a report looks for uploads that took longer than later ones."""
 _REFUSED = """
     SELECT refusal_id, project, run, file_name, code, message, refused_at FROM refusals
     WHERE refusal_id > :since AND refused_at < :until AND :project IN ('', project) ORDER BY refusal_id
@@ -132,21 +141,23 @@ _REFUSED = """
 
 
 def nightly_runs(
-    engine: Engine, project: str, until: str, since: int, most: int, branch: str | None = ALL_BRANCHES
-) -> pd.DataFrame:
-    """Return the newest runs of each history that an upload after ``since`` came for, in order of time.
+    engine: Engine, project: str, until: str, since: int, most: int, branch: str | None = ALL_BRANCHES,
+    late: Collection[int] = (),
+) -> pd.DataFrame:  # fmt: skip
+    """Return the newest runs of each history that an upload after ``since``, or one of ``late``, came for, in order of
+    time.
 
     A history is of a project, a device and a branch, which is None for a main one. Columns: run_id, project, run,
-    device, branch, build (tag `BINARY_TAG`, else the commit), at, version (of its analysis), newest_upload_id, and
-    repeats: the run of the same history whose files it holds again and no others, else None. Uploads from ``until``
-    (UTC) on do not count; an empty ``project`` is every one. At most ``most`` runs of each history.
+    device, branch, build (tag `BINARY_TAG`, else the commit), at, version (of its analysis), is_new (1 if such an
+    upload is its own), and repeats: the run of the same history whose files it holds again and no others, else None.
+    Uploads from ``until`` (UTC) on do not count; an empty ``project`` is every one. At most ``most`` runs of each
+    history.
     """
     values = {"project": project, "until": until, "since": since, "most": most, "binary": BINARY_TAG}
-    values["branch"] = branch or ""
     with reading(engine) as connection:
-        result = connection.execute(text(_RUNS), values)
+        result = connection.execute(_with_late(_RUNS), values | {"branch": branch or "", "late": list(late)})
         found = pd.DataFrame(result.all(), columns=list(result.keys()), dtype=object)
-        found = found.astype({"run_id": "int64", "newest_upload_id": "int64"})
+        found = found.astype({"run_id": "int64", "is_new": "int64"})
         found["repeats"] = pd.Series(_repeated(connection, found, until), found.index, dtype=object)
     return found
 
@@ -242,11 +253,38 @@ class _Columns:
         return pd.Series(joined, dtype=joined.dtype)
 
 
-def uploads_between(engine: Engine, project: str, since: int, until: str) -> list[dict[str, Any]]:
-    """Return the uploads after the number ``since`` and before the time ``until``."""
+def uploads_between(
+    engine: Engine, project: str, since: int, until: str, late: Collection[int] = ()
+) -> list[dict[str, Any]]:
+    """Return the uploads after the number ``since``, or among ``late``, and before the time ``until``."""
     with reading(engine) as connection:
-        values = {"project": project, "since": since, "until": until}
-        return [dict(row) for row in connection.execute(text(_UPLOADS), values).mappings()]
+        values = {"project": project, "since": since, "until": until, "late": list(late)}
+        return [dict(row) for row in connection.execute(_with_late(_UPLOADS), values).mappings()]
+
+
+def _with_late(query: str) -> Any:
+    return text(query).bindparams(bindparam("late", expanding=True))
+
+
+def uploads_of_spans(
+    engine: Engine, project: str, spans: Sequence[Sequence[int]], until: str
+) -> tuple[list[int], list[list[int]]]:
+    """Return which numbers of some spans, each a first and a last one, uploads have that a report of a project until
+    then looks at, or that are of other projects; and the spans that are left without them.
+    """
+    if not spans:
+        return [], []
+    asked = {"first": min(first for first, _ in spans), "last": max(last for _, last in spans)}
+    with reading(engine) as connection:
+        rows = connection.execute(text(_NUMBERS), asked | {"until": until, "project": project})
+        numbers = sorted(int(number) for (number,) in rows)
+    there, left = list[int](), list[list[int]]()
+    for first, last in spans:
+        own = numbers[bisect_left(numbers, first) : bisect_right(numbers, last)]
+        there += own
+        edges = zip([first - 1, *own], [*own, last + 1], strict=True)
+        left += [[before + 1, after - 1] for before, after in edges if after - before > 1]
+    return there, left
 
 
 def refusals_between(engine: Engine, project: str, since: int, until: str) -> list[dict[str, Any]]:

@@ -25,10 +25,26 @@ _LATER = """
 """
 
 
+_SAME = "SELECT report_id, document FROM reports WHERE project = :project AND night = :night"
+
+
 _EARLIER = """
-    SELECT report_id, night, newest_upload_id, newest_refusal_id FROM reports
+    SELECT report_id, night, newest_upload_id, newest_refusal_id, document FROM reports
     WHERE project = :project AND night < :night ORDER BY night DESC LIMIT 1
 """
+
+
+class AdjacentReports(NamedTuple):
+    """Reports beside that of a night, as they are stored."""
+
+    before: dict[str, Any] | None  # the newest of the same scope of a night before
+    same: dict[str, Any] | None  # that of this night
+    later: dict[str, Any] | None  # one of a later night on the same runs
+    today: str
+
+
+class OutdatedReportError(Exception):
+    """Another report was stored while this one was made, which may have looked at more."""
 
 
 class NightlyRecord(NamedTuple):
@@ -41,24 +57,23 @@ class NightlyRecord(NamedTuple):
     moves: Sequence[StateChange]
     seen: Mapping[int, str]
     renames: Sequence[tuple[Any, ...]] = ()  # of `RENAME_COLUMNS`
+    adjacent: AdjacentReports | None = None  # when it was begun
 
 
-def later_report(engine: Engine, project: str, night: str, today: str) -> dict[str, Any] | None:
-    """Return a report of a later night on the same runs, where there is one; an empty project is all of them.
+def adjacent_reports(engine: Engine, project: str, night: str, today: str) -> AdjacentReports:
+    """Return the reports beside that of a night; an empty project is all of them.
 
-    One of a night after today was made while the clock stood in the future, and is none.
+    One of a night after today was made while the clock stood in the future, and is no later one.
     """
+    with reading(engine) as connection:
+        return _adjacent_reports(connection, project, night, today)
+
+
+def _adjacent_reports(connection: Connection, project: str, night: str, today: str) -> AdjacentReports:
     asked = {"project": project, "night": night, "today": today}
-    with reading(engine) as connection:
-        row = connection.execute(text(_LATER), asked).mappings().first()
-    return None if row is None else dict(row)
-
-
-def report_before(engine: Engine, project: str, night: str) -> dict[str, Any] | None:
-    """Return the newest report of the same scope on a night before; None for the first."""
-    with reading(engine) as connection:
-        row = connection.execute(text(_EARLIER), {"project": project, "night": night}).mappings().first()
-    return None if row is None else dict(row)
+    rows = [connection.execute(text(query), asked).mappings().first() for query in (_EARLIER, _SAME, _LATER)]
+    before, same, later = (None if row is None else dict(row) for row in rows)
+    return AdjacentReports(before, same, later, today)
 
 
 def save_report(
@@ -67,11 +82,15 @@ def save_report(
     """Keep a night in one transaction, in place of what was kept of it; return its document.
 
     ``compose`` makes the document once the number of the report and those of its findings are known; of the columns
-    `REPORT_COUNTS` it has a value each under ``counts``.
+    `REPORT_COUNTS` it has a value each under ``counts``. Raise `OutdatedReportError`, and keep nothing, where the
+    reports beside it are not those of when it was begun.
     """
     with writing(engine) as connection:
         if connection.dialect.name == "postgresql":  # one after the other; on SQLite writers queue anyway
             connection.exec_driver_sql("LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE")
+        begun = night.adjacent
+        if begun and begun != _adjacent_reports(connection, night.project, night.night, begun.today):
+            raise OutdatedReportError
         report_id = _report_id(connection, night)
         numbers = write_findings(connection, report_id, night.night, night.findings, night.seen)
         connection.execute(text("DELETE FROM finding_states WHERE report_id = :r"), {"r": report_id})

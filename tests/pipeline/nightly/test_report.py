@@ -336,6 +336,51 @@ def test_a_night_without_a_run_has_a_report(engine):
     assert (made["runs"], made["findings"], made["series"]["looked_at"]) == ([], [], 0)
 
 
+def test_an_upload_that_comes_after_one_with_a_higher_number_is_looked_at(engine, rng):
+    """Its number was given before it was read, or by a host whose clock is ahead."""
+    report(engine, QUIET - 1)
+    ahead = put(engine, QUIET + 1, rng, name="clock ahead")
+    put(engine, QUIET, rng, name="in time")
+    first = report(engine, QUIET)
+    assert [run["name"] for run in first["runs"]] == ["in time"]
+    assert first["uploads"]["awaited"] == [[ahead, ahead]]
+    assert report(engine, QUIET) == first
+    second = report(engine, QUIET + 1)
+    assert ([run["run_id"] for run in second["runs"]], second["uploads"]["received"]) == ([ahead], 1)
+    silent = report(engine, QUIET + 2)
+    assert (silent["runs"], silent["uploads"]["awaited"]) == ([], [])
+
+
+def test_a_report_that_read_less_does_not_replace_one_that_was_stored_meanwhile(engine, rng, monkeypatch):
+    for night in range(3):
+        put(engine, QUIET + night, rng, slower=(1.05, 1.0))
+    save, made = store.save_report, []
+
+    def meanwhile(*asked: object) -> object:
+        monkeypatch.setattr(store, "save_report", save)
+        put(engine, QUIET + 2, rng, slower=(1.05, 1.0), name="late", hour=3)
+        made.append(report(engine, QUIET + 2))
+        return save(*asked)
+
+    monkeypatch.setattr(store, "save_report", meanwhile)
+    assert report(engine, QUIET + 2) == made[0]
+    assert "late" in [run["name"] for run in made[0]["runs"]]
+    assert [row["finding_id"] for row in store.select(engine, "v1_findings")] == [1]
+
+
+def test_a_night_is_refused_where_a_later_one_is_stored_meanwhile(engine, monkeypatch):
+    save = store.save_report
+
+    def meanwhile(*asked: object) -> object:
+        monkeypatch.setattr(store, "save_report", save)
+        report(engine, QUIET)
+        return save(*asked)
+
+    monkeypatch.setattr(store, "save_report", meanwhile)
+    with pytest.raises(UsageError, match="was already reported"):
+        report(engine, QUIET - 1)
+
+
 def test_projects_have_nights_of_their_own(engine, rng):
     for night in range(3):
         put(engine, QUIET + night, rng, project="other", slower=(9.0, 1.0))
