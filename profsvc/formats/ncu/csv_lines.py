@@ -291,7 +291,7 @@ class Scanner:
         return all(cell.isascii() and cell.isdigit() for cell in numbers)
 
     def _no_row(self, line: str) -> str:
-        """Return why a line is not a row; before the first row, one with the cells of a row is one that was rewritten."""
+        """Return why a line is not a row; before the first row, one with the cells of a row was rewritten."""
         cells = split_cells(line.strip())
         if self.has_rows or not self.header or not 0 <= len(cells) - len(self.header) <= 1:
             return "not a row of the table"

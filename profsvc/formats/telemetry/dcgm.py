@@ -23,12 +23,14 @@ FIELDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("pcie_tx_bytes", "pcie_rx_bytes", "nvlink_tx_bytes", "nvlink_rx_bytes"), "throughput", "B/s"),
     (("used_percent",), "utilization", ""),
     (("reason", "throttle", "xid", "dvccte", "pstate"), "state", ""),
-    (("power_limit", "power_management_limit", "pwlmt", "pmlmt"), "limit", "W"),
+    (("power_limit", "power_management_limit", "power_mgmt_limit", "pwlmt", "pmlmt"), "limit", "W"),
     (("power", "pwr"), "power", "W"),
     (("energy", "totec"), "energy", "mJ"),
+    (("max_op_temp", "temp_limit", "slowdown_temp", "shutdown_temp", "temp_warning", "temp_critical"), "limit", "C"),
     (("temp", "tmptr"), "temperature", "C"),
-    (("max_clock", "app_clock"), "limit", "MHz"),
+    (tuple(f"{kind}_{part}clock" for kind in ("max", "app") for part in ("", "sm_", "mem_", "video_")), "limit", "MHz"),
     (("clock", "smclk", "mmclk"), "clock", "MHz"),
+    (("fan_speed",), "fan", "%"),
     (("util", "gputl", "mcutl", "enutl", "deutl"), "utilization", "%"),
     (("fb_", "fbusd", "fbttl", "fbfre"), "memory", "MiB"),
     (("smact", "smocc", "tenso", "drama", "fp64a", "fp32a", "fp16a", "gract", "prof_"), "utilization", ""),
@@ -43,9 +45,12 @@ def field_column(name: str, unit: str = "") -> Column:
 
     >>> field_column("power_usage_instant").quantity, field_column("TOTEC", "mJ").unit, field_column("VLTGE").unit
     ('power', 'J', 'unknown')
+    >>> [field_column(f"DCGM_FI_DEV_{name}").quantity for name in ("GPU_TEMP", "GPU_TEMP_LIMIT", "APP_SM_CLOCK")]
+    ['temperature', 'limit', 'limit']
     """
     key = name.lower().removeprefix("dcgm_fi_dev_")
-    if "violation" in key:  # the time at a limit, in a unit that depends on the version
+    # The time at a limit has a unit that depends on the version; a mask is not a power.
+    if "violation" in key or "profile_mask" in key:
         return unknown_column(name, UNKNOWN_FIELD)
     for parts, quantity, token in FIELDS:
         if any(part in key for part in parts):

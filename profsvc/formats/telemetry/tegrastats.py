@@ -7,7 +7,7 @@ from typing import BinaryIO
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.timestamps import TimestampParser, parse_timestamp
-from profsvc.formats.timeseries.columns import Column, si_scale
+from profsvc.formats.timeseries.columns import Column, si_scale, unknown_column
 from profsvc.formats.timeseries.sensor_log import LogReader
 from profsvc.tables import Batch
 
@@ -26,6 +26,8 @@ _NAME = "[A-Z][A-Z0-9_]{0,63}"
 _WORDS = re.compile(
     r"(?P<memory>RAM|SWAP|IRAM) (?P<used>[0-9]+)/(?P<total>[0-9]+)(?P<size>[kMG]?)B(?: ?\([^()]*\))?"
     r"|CPU \[(?P<cpus>[^\[\]]*)\]"
+    r"|cpu \[(?P<loads>[0-9%,of]*)\]@(?P<shared>[0-9]+)"  # of Tegra K1 and X1, whose cores have one clock
+    r"|EDP limit (?P<edp>[0-9]+)"
     rf"|(?P<engine>{_NAME}) (?:(?P<load>[0-9]+)%(?:@\[?(?P<clocks>[0-9][0-9,]*)\]?)?|@\[(?P<alone>[0-9][0-9,]*)\])"
     r"|(?P<place>[A-Za-z][\w.-]{0,63})@(?P<degrees>-?[0-9]+(?:\.[0-9]+)?)C(?:/(?P<degrees2>-?[0-9]+(?:\.[0-9]+)?)C)?"
     rf"|(?P<rail>{_NAME}) (?P<now>-?[0-9]+)(?:mW)?/(?P<average>-?[0-9]+)(?:mW)?(?:/(?P<third>-?[0-9]+)(?:mW)?)?"
@@ -55,6 +57,14 @@ def _cpus(text: str) -> Iterator[tuple[Column, str]]:
             raise ValueError(f"CPU {cpu.strip()}")
         yield _column(f"CPU{place}", "utilization"), match["load"] or "[off]"
         yield _column(f"CPU{place} clock", "clock"), match["clock"] or "[off]"
+
+
+def _cpus_of_one_clock(loads: str, clock: str) -> Iterator[tuple[Column, str]]:
+    for place, load in enumerate(loads.split(",")):
+        if not re.fullmatch("[0-9]+%|off", load):
+            raise ValueError(f"cpu {load}")
+        yield _column(f"CPU{place}", "utilization"), "[off]" if load == "off" else load.removesuffix("%")
+    yield _column("CPU clock", "clock"), clock
 
 
 def _degrees(printed: str) -> str:
@@ -92,6 +102,10 @@ def _sensors(match: re.Match[str]) -> Iterator[tuple[Column, str]]:
         yield _column(f"{match['memory']} total", "memory", size), match["total"]
     elif match["cpus"] is not None:
         yield from _cpus(match["cpus"])
+    elif match["loads"] is not None:
+        yield from _cpus_of_one_clock(match["loads"], match["shared"])
+    elif match["edp"]:
+        yield unknown_column("EDP limit", UNEXPLAINED), match["edp"]
     elif match["engine"]:
         if match["load"]:
             yield _column(match["engine"], "utilization"), match["load"]

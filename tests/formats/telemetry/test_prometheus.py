@@ -73,3 +73,26 @@ def test_the_reader_is_found_by_its_first_bytes() -> None:
     assert formats.by_name("prometheus").sniff(
         b'\xef\xbb\xbf# HELP DCGM_FI_DEV_SM_CLOCK x\nDCGM_FI_DEV_SM_CLOCK{gpu="0"} 1\n'
     )
+
+
+LIMITS = {
+    "GPU_MAX_OP_TEMP": "degC", "MEM_MAX_OP_TEMP": "degC", "GPU_TEMP_LIMIT": "degC", "SLOWDOWN_TEMP": "degC",
+    "SHUTDOWN_TEMP": "degC", "POWER_MGMT_LIMIT": "W", "POWER_MGMT_LIMIT_MIN": "W", "POWER_MGMT_LIMIT_MAX": "W",
+    "POWER_MGMT_LIMIT_DEF": "W", "ENFORCED_POWER_LIMIT": "W", "APP_SM_CLOCK": "Hz", "APP_MEM_CLOCK": "Hz",
+    "MAX_SM_CLOCK": "Hz", "MAX_MEM_CLOCK": "Hz", "MAX_VIDEO_CLOCK": "Hz",
+}  # fmt: skip
+READINGS = {
+    "POWER_USAGE": "power", "POWER_USAGE_INSTANT": "power", "GPU_TEMP": "temperature", "MEMORY_TEMP": "temperature",
+    "SM_CLOCK": "clock", "MEM_CLOCK": "clock", "VIDEO_CLOCK": "clock", "FAN_SPEED": "fan", "GPU_UTIL": "utilization",
+    "ENFORCED_POWER_PROFILE_MASK": "unknown", "POWER_VIOLATION": "unknown",
+}  # fmt: skip
+
+
+def test_limits_of_a_board_are_no_readings_of_it(read_all) -> None:
+    lines = [f'DCGM_FI_DEV_{name}{{gpu="0"}} 50\n' for name in (*LIMITS, *READINGS)]
+    sensors = {
+        row["name"].removeprefix("DCGM_FI_DEV_"): row for row in read_all("".join(lines).encode()).rows("sensors")
+    }
+    assert {name: sensors[name]["unit"] for name in LIMITS} == LIMITS
+    assert {sensors[name]["quantity"] for name in LIMITS} == {"limit"}
+    assert {name: sensors[name]["quantity"] for name in READINGS} == READINGS
