@@ -73,6 +73,7 @@ class Device:
     tensor_int4_op_per_sm_cycle: float | None = None
     tensor_int1_op_per_sm_cycle: float | None = None
     tensor_sparsity_factor: float | None = None
+    tensor_single_warp_fraction: float | None = None
 
     @property
     def fp32_peak_flop_per_s(self) -> float:

@@ -88,7 +88,11 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
     for name in ("integer_division", "expensive_functions"):
         taken[name] = taken[name] + predicated * share_of(of.avoidable[name], of.useful)
     of_cases = share_of(of.avoidable["integer_division"] + of.avoidable["expensive_functions"], of.useful)
-    hidden = _latency(budget, waits * share_of(of.useful - of.spared - of.repeated - of.beyond, of.useful))
+    # Matrix instructions of single warps wait for each other, and keep their pipe busy for longer than those of groups.
+    waits_of_useful = waits * share_of(of.useful - of.spared - of.repeated - of.beyond, of.useful)
+    of_single_warps = budget.single_warps * waits_of_useful
+    hidden = _latency(budget, waits_of_useful - of_single_warps)
+    slower = budget.single_warps * (1 - budget.single_warp_rate)
     # A fuller warp does in one instruction what these did in several, with one wait.
     fixed = stall["wait"] + stall["math_pipe_throttle"] + stall["dispatch_stall"] + stall["branch_resolving"]
     full = budget.issued + fixed + on_chip
@@ -105,6 +109,7 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
         "serial_section": off * lanes.serial,
         "predicated_off_threads": predicated * (1 - of_cases) + off * lanes.first,
         "tensor_cores_unused": of.products + throttled * of_products,
+        "single_warp_matrices": of_single_warps + throttled * slower,
         "redundant_loads": of.repeated * (1 + share_of(waits, of.useful)),
         "overhead_instructions": taken["overhead_instructions"] + of.beyond * (1 + share_of(waits, of.useful)),
         "warp_imbalance": hidden.ended,
@@ -117,7 +122,7 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
         - of.products
         - of.barriers
         - of.beyond
-        + throttled * np.clip(1 - sum(of_pipe.values()) - of_products, 0, 1),
+        + throttled * np.clip(1 - sum(of_pipe.values()) - of_products - slower, 0, 1),
     }
 
 

@@ -8,6 +8,7 @@ from profsvc.analysis.causes.memory_queues import conflicts_share, shared_atomic
 from profsvc.analysis.causes.time_budget import Array, TimeBudget, share_of
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
 from profsvc.analysis.potential.special_functions import conversions, special_unit_warps
+from profsvc.analysis.potential.tensor_work import READ_BY_WARP_GROUPS
 from profsvc.formulas.performance.lost_time import wait_parts
 
 
@@ -49,17 +50,21 @@ def on_chip_causes(budget: TimeBudget) -> OnChipWaits:
     least = wavefronts - np.fmax(wavefronts * (1 - conflicts), np.fmax(budget.issued, np.fmax(*shared_units(c))))
     elsewhere = np.clip(pipe * least * (1 - contended) - conflicting, 0, None)
     at_barriers = np.fmin(elsewhere, stall["barrier"])
+    # A warp group reads operands where they are, and does not wait for them.
+    useful, latency = shared.useful * (1 - contended), shared.latency * (1 - conflicts) * (1 - contended)
+    fragments = budget.single_warps * (1 - READ_BY_WARP_GROUPS) * useful
     shares = {
         "contended_shared_atomics": wait * of_shared * contended,
         "bank_conflicts": conflicting + at_barriers,
         # A fragment of a matrix serves many products with each operand that it loads.
-        "tensor_cores_unused": np.where(multiplies_matrices(c), shared.useful * (1 - contended), 0.0),
-        "shared_memory_limit": np.where(multiplies_matrices(c), 0.0, shared.useful * (1 - contended)),
+        "tensor_cores_unused": np.where(multiplies_matrices(c), useful, 0.0),
+        "single_warp_matrices": fragments + budget.single_warps * latency,
+        "shared_memory_limit": np.where(multiplies_matrices(c), 0.0, useful - fragments),
         "type_conversions": np.where(doubles, 0.0, function.waste),
         "accidental_double": np.where(doubles, function.waste, 0.0),
         "divergent_constants": wait * of_constants + stall["imc_miss"],
         "arithmetic_limit": function.useful,
-        "dependent_instructions": shared.latency * (1 - conflicts) * (1 - contended) + function.latency,
+        "dependent_instructions": (1 - budget.single_warps) * latency + function.latency,
     }
     queued = wait * (1 - of_shared - of_special - of_constants)
     return OnChipWaits(shares, queued, at_barriers, elsewhere - at_barriers)

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.avoidable_work import POSSIBLE, class_shares
+from profsvc.analysis.potential.tensor_work import uses_single_warps
 from profsvc.analysis.potential.useful_time import useful_times
 from profsvc.formulas.performance.lost_time import idle_time, stall_time
 
@@ -139,6 +140,9 @@ class TimeBudget:
         self.absent = np.nan_to_num(1 - threads / (32 * np.ceil(threads / 32)))
         self.of_class = class_shares(c)
         self.has_classes = np.asarray(sum(self.of_class.values())) > 0
+        # Where matrices are multiplied by single warps: 1, and the part of its rate that the tensor pipe has then.
+        self.single_warps = uses_single_warps(c, figures).astype(np.float64)
+        self.single_warp_rate = np.nan_to_num(figures["tensor_single_warp_fraction"].to_numpy("float64"), nan=1.0)
         # Of issue slots, the share with payload: arithmetic, and the accesses that it cannot do without.
         times = useful_times(c, figures)
         payload = (times["issue"] / c["duration_ns"]).to_numpy()

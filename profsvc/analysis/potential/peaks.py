@@ -26,6 +26,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "fp64_lanes_per_sm": ("", "fp64_lanes_per_sm"),
     "sfu_per_sm": ("", "sfu_per_sm"),
     "tensor_sparsity_factor": ("", "tensor_sparsity_factor"),
+    "tensor_single_warp_fraction": ("", "tensor_single_warp_fraction"),
     **{f"tensor_{kind}_peak_op_per_s": (f"tensor_{kind}_peak_op_per_s", "") for kind in TENSOR_TYPES},
 }
 

@@ -19,6 +19,10 @@ TENSOR_TYPES = ("fp16", "bf16", "tf32", "fp64", "fp8", "int8", "int4", "int1")
 COMMON_TYPES = ("fp16", "bf16", "tf32", "fp64", "int8")
 # Without operation counters, tensor work is assumed above this utilization of the pipe.
 MIN_PIPE_UTILIZATION = 0.05
+WARP_GROUP_THREADS = 128.0
+# What a warp group reads of shared memory, over what its four warps load, each for itself: of products of matrices
+# and of attention, the same work by both (`fixtures/tensor`), 0.54 and 0.41.
+READ_BY_WARP_GROUPS = 0.5
 
 
 @once
@@ -30,6 +34,24 @@ def has_tensor_work(c: Counts) -> NDArray[np.bool_]:
     pipe = np.fmax(c["pipe_tensor_elapsed_fraction"], c["fu_tensor_utilization_fraction"])
     busy = np.where(np.isnan(pipe), instructions > 0, (pipe > MIN_PIPE_UTILIZATION) & ~(instructions == 0))
     return np.asarray((operations > 0) | (busy & ~none), dtype=np.bool_)
+
+
+@np.errstate(all="ignore")
+def uses_single_warps(c: Counts, figures: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether matrices are multiplied by instructions of one warp, where a chip has faster ones of a warp group.
+
+    There are none for doubles, they read shared memory, and a block of fewer than four warps is no group. A warp that
+    waits for one of them stalls for GMMA.
+    """
+    groups = np.fmax.reduce(
+        [c["inst_tensor_gmma_warp"], c["shared_gmma_transactions"], c["stall_gmma_warp_cycles"],
+         c["stall_gmma_cycles_per_issue"]]
+    )  # fmt: skip
+    has_faster = figures["tensor_single_warp_fraction"].to_numpy(dtype="float64") < 1
+    narrow = tensor_operations(c) > 2 * np.nan_to_num(c["tensor_ops_fp64"])
+    staged = c.total("shared_load_inst_warp", "shared_ldsm_inst_warp") > 0
+    can_be = has_faster & narrow & staged & (c["block_threads"] >= WARP_GROUP_THREADS)
+    return np.asarray(can_be & (groups == 0) & has_tensor_work(c), dtype=np.bool_)
 
 
 @once

@@ -13,7 +13,7 @@ from profsvc import pipeline, specs, store
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.launch_potential import launch_potentials
 from profsvc.analysis.potential.peaks import peaks
-from profsvc.analysis.potential.tensor_work import TENSOR_TYPES, has_tensor_work, tensor_time
+from profsvc.analysis.potential.tensor_work import TENSOR_TYPES, has_tensor_work, tensor_time, uses_single_warps
 from profsvc.analysis.potential.useful_time import UNITS, may_need_less, useful_times
 from profsvc.formulas.numerics.flags import Flag
 
@@ -23,6 +23,10 @@ PRODUCTS = CASES[CASES["type"].notna() & CASES["flop"].notna()]
 # Dense operations of an SM and cycle, as the architecture white paper of Hopper prints them.
 RATES = {"fp16": 4096, "bf16": 4096, "tf32": 2048, "fp64": 256, "fp8": 8192, "int8": 8192}
 H200 = specs.figures("NVIDIA H200", "9.0")
+# Kernels that libraries have from the time before warp groups; the others of Hopper have instructions of these.
+OF_SINGLE_WARPS = [1, 2, 3, 6, 8, 13, 17, 18, 20]
+SINGLE_WARPS = "single_warp_matrices"
+PAIRS = FOLDER.parent / "tensor_pairs"
 BLIND = ("mwp_cwp", "benefit", "latency_hiding")
 
 
@@ -159,3 +163,52 @@ def test_rows_of_half_precision_need_no_tensor_cores(tensor: Engine) -> None:
     rows = causes[causes["kernel_short"].isin(("vectorized_layer_norm_kernel", "cunn_SoftMaxForwardReg"))]
     assert rows["launch_id"].nunique() == 2
     assert "tensor_cores_unused" not in set(rows["cause"])
+
+
+def test_matrices_of_single_warps_are_told_from_those_of_warp_groups(counters: pd.DataFrame) -> None:
+    figures, _ = peaks(counters, H200)
+    assert np.flatnonzero(uses_single_warps(Counts(counters), figures)).tolist() == OF_SINGLE_WARPS
+    bare = counters.drop(columns=["inst_tensor_gmma_warp", "shared_gmma_transactions"])
+    assert np.flatnonzero(uses_single_warps(Counts(bare), figures)).tolist() == OF_SINGLE_WARPS
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"stall_gmma_warp_cycles": 9.0},
+        {"stall_gmma_warp_cycles": np.nan, "stall_gmma_cycles_per_issue": np.nan, "inst_tensor_gmma_warp": np.nan,
+         "shared_gmma_transactions": np.nan},
+        {"block_threads": 96.0},
+        {"shared_load_inst_warp": 0.0, "shared_ldsm_inst_warp": 0.0},
+        {"tensor_ops_fp64": 1e12},
+    ],
+    ids=["of a group", "nobody counted", "three warps", "in registers", "doubles"],
+)  # fmt: skip
+def test_where_warp_groups_cannot_be_known_to_help_none_is_missed(
+    counters: pd.DataFrame, other: dict[str, float]
+) -> None:
+    flash = counters.loc[[18]]
+    assert uses_single_warps(Counts(flash), peaks(flash, H200)[0]).tolist() == [True]
+    assert uses_single_warps(Counts(flash.assign(**other)), peaks(flash, H200)[0]).tolist() == [False]
+    ampere = peaks(flash, specs.figures("NVIDIA A100-SXM4-80GB", "8.0"))[0]
+    assert uses_single_warps(Counts(flash), ampere).tolist() == [False]
+
+
+def test_kernels_of_single_warps_have_that_cause_first_or_second(tensor: Engine) -> None:
+    rows = pd.DataFrame(store.select(tensor, "v1_causes"))
+    rows["place"] = rows["launch_id"].rank(method="dense").astype(int) - 1
+    named = rows[(rows["cause"] == SINGLE_WARPS) & (rows["rank"] <= 2)]["place"]
+    assert sorted(named) == OF_SINGLE_WARPS
+    assert set(rows[rows["cause"] == SINGLE_WARPS]["place"]) == set(OF_SINGLE_WARPS)
+
+
+def test_pairs_that_nobody_had_seen_have_the_cause_first_or_second(engine: Engine) -> None:
+    """Of the ten kernels of single warps seven had it first by the version that was made without them."""
+    with (PAIRS / "ncu_raw_base.csv.gz").open("rb") as stream:
+        pipeline.ingest(engine, stream, "pairs", store.RunInfo(name="pairs"))
+    rows = pd.DataFrame(store.select(engine, "v1_causes"))
+    rows["place"] = rows["launch_id"].rank(method="dense").astype(int) - 1
+    variants = pd.read_csv(PAIRS / "cases.csv")["variant"]
+    own = rows[rows["cause"] == SINGLE_WARPS].set_index("place")["rank"]
+    assert sorted(own.index) == variants.index[variants == "a"].tolist()
+    assert ((own == 1).sum(), (own <= 2).sum()) == (7, 9)
