@@ -4,6 +4,7 @@ The explanations are a drift, a level that the series or its siblings visit, too
 siblings share.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,22 +68,73 @@ def explained(
     group = points["group"].to_numpy(np.int64)
     edges = np.searchsorted(group, np.arange(verdict.p.size + 1))
 
-    def places(one: int) -> npt.NDArray[np.intp]:
-        return np.asarray(edges[one] + np.flatnonzero(~np.isnan(value[edges[one] : edges[one + 1]])))
+    def places(some: npt.NDArray[np.intp]) -> dict[int, npt.NDArray[np.intp]]:
+        return {
+            one: np.asarray(edges[one] + np.flatnonzero(~np.isnan(value[edges[one] : edges[one + 1]])))
+            for one in some.tolist()
+        }
 
-    p, told = verdict.p.copy(), dict[int, Row]()
-    at, levels, nights = verdict.at.copy(), [verdict.before.copy(), verdict.after.copy()], verdict.points_after.copy()
-    material = effect(levels[0], levels[1], least[0], least[1]).material
-    asked = np.flatnonzero((p <= ALPHA) & material)
     siblings = families(points.drop_duplicates("group"))
     shape = shapes(in_units_of_sd(without_spikes_of(value, group)[0]), siblings)
-    trending = np.flatnonzero((p > ALPHA) & (shape.trend >= SURE_TREND))
-    told |= drifts(points, value, {one: places(one) for one in trending.tolist()}, least)
+    told = drifts(points, value, places(np.flatnonzero((verdict.p > ALPHA) & (shape.trend >= SURE_TREND))), least)
+    asked = np.flatnonzero((verdict.p <= ALPHA) & effect(verdict.before, verdict.after, *least).material)
     if not asked.size:
         return Explained(verdict, told)
     drifted = shape.trend[asked] > shape.step[asked]
-    for one in asked[drifted].tolist():
-        own = places(one)
+    verdict, only_drifting = _beside_their_trends(points, value, error, verdict, places(asked[drifted]), prior)
+    told |= only_drifting
+    chances = _Chances(
+        visited=np.zeros(asked.size),
+        wandering=np.zeros(asked.size),
+        shared=shared_noise_probabilities(value, group, siblings, asked, night_numbers(points)),
+        excursion_rate=excursion_rates(points, whole, asked, verdict, least, fresh),
+    )
+    if (steady := ~drifted).any():
+        some = asked[steady]
+        chances.visited[steady] = visit_probabilities(whole, group, some, verdict.at)
+        chances.wandering[steady] = wandering_probabilities(
+            value, group, siblings, some, verdict.at, verdict.p, night_numbers(points)
+        )
+    near = np.abs(verdict.after - verdict.before)[asked] < FAR_SD * before.sd[asked]
+    dependent = steady & (before.autocorrelation[asked] >= MIN_DEPENDENCE) & near
+    p = verdict.p.copy()
+    for number, one in enumerate(asked.tolist()):
+        if one not in told:
+            p[one], explanation = _weighed(chances.of(number), float(p[one]), bool(dependent[number]))
+            if explanation:
+                told[one] = _step_row(explanation, verdict, one, points)
+    return _among_all(verdict._replace(p=p), asked, chances.excursion_rate, least, points, told)
+
+
+class _Chances(NamedTuple):
+    """How probable each other explanation of a step is, one entry per series that is asked."""
+
+    visited: Floats
+    wandering: Floats
+    shared: Floats
+    excursion_rate: Floats
+
+    def of(self, number: int) -> "_Chances":
+        """Return those of one series."""
+        return _Chances(*(each[number] for each in self))
+
+
+def _beside_their_trends(
+    points: pd.DataFrame,
+    value: Floats,
+    error: Floats,
+    verdict: NightlyVerdict,
+    drifting: Mapping[int, npt.NDArray[np.intp]],
+    prior: NoisePrior,
+) -> tuple[NightlyVerdict, dict[int, Row]]:
+    """Return the verdict with the steps that drifting series have beside their trends, and those that have none.
+
+    ``drifting``: the places of the values of each series.
+    """
+    told = dict[int, Row]()
+    p, at, nights = verdict.p.copy(), verdict.at.copy(), verdict.points_after.copy()
+    levels = verdict.before.copy(), verdict.after.copy()
+    for one, own in drifting.items():
         fitted, p_step = stepped_trend(value[own], int(np.searchsorted(own, at[one])))
         step = newest_step(value[own] - fitted, None, error[own], prior.of(np.array([one])))
         p[one] = max(float(step.p), p_step)
@@ -94,44 +146,42 @@ def explained(
         at[one], nights[one] = own[split], step.points_after
         for side, own_level in zip(levels, (step.before, step.after), strict=True):
             side[one] = float(own_level) + fitted[split]
-    verdict = verdict._replace(at=at, before=levels[0], after=levels[1], points_after=nights)
-    rates = excursion_rates(points, whole, asked, verdict, least, fresh)
-    visits, wanders = np.zeros(asked.size), np.zeros(asked.size)
-    steady, night = ~drifted, night_numbers(points)
-    shared = shared_noise_probabilities(value, group, siblings, asked, night)
-    if steady.any():
-        visits[steady] = visit_probabilities(whole, group, asked[steady], at)
-        wanders[steady] = wandering_probabilities(value, group, siblings, asked[steady], at, p, night)
-    for number, one in enumerate(asked.tolist()):
-        if one in told:
-            continue
-        if visits[number] > ALPHA or rates[number] > MAX_EXCURSION_RATE:
-            told[one] = _step_row(LEVELS, verdict, one, points)
-        elif (
-            steady[number]
-            and before.autocorrelation[one] >= MIN_DEPENDENCE
-            and (abs(levels[1][one] - levels[0][one]) < FAR_SD * before.sd[one])
-        ):
-            told[one] = _step_row(DEPENDENT, verdict, one, points)
-        elif shared[number] > ALPHA:
-            told[one] = _step_row(SHARED, verdict, one, points)
-        else:
-            p[one] = max(p[one], wanders[number], rates[number], visits[number], shared[number])
-            if p[one] > ALPHA:
-                told[one] = _step_row(DEPENDENT, verdict, one, points)
-            continue
-        p[one] = 1.0
-    night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)[at[asked]]
+    return verdict._replace(p=p, at=at, before=levels[0], after=levels[1], points_after=nights), told
+
+
+def _weighed(chances: _Chances, p: float, dependent: bool) -> tuple[float, str]:
+    """Return the probability of a step by chance, and what explains it; empty if nothing does."""
+    if chances.visited > ALPHA or chances.excursion_rate > MAX_EXCURSION_RATE:
+        return 1.0, LEVELS
+    if dependent:
+        return 1.0, DEPENDENT
+    if chances.shared > ALPHA:
+        return 1.0, SHARED
+    p = max(p, *map(float, chances))
+    return p, DEPENDENT if p > ALPHA else ""
+
+
+def _among_all(
+    verdict: NightlyVerdict,
+    asked: npt.NDArray[np.intp],
+    rates: Floats,
+    least: tuple[Floats, Floats],
+    points: pd.DataFrame,
+    told: dict[int, Row],
+) -> Explained:
+    """Return what is found among all series of the night; ``rates``: of excursions, which are as rare in each night."""
+    p = verdict.p
+    night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)[verdict.at[asked]]
     tests, adjusted = max(int(np.isfinite(p).sum()), MIN_TESTS), p.copy()
     as_excursions = _adjusted(rates, night, tests, 0)
     adjusted[asked] = np.fmax(_adjusted(p[asked], night, tests, NEAR_NIGHTS), as_excursions)
-    enough = effect(levels[0], levels[1], least[0], least[1]).material
+    enough = effect(verdict.before, verdict.after, *least).material
     found = (p <= ALPHA) & (adjusted <= MAX_FALSE_DISCOVERY_RATE) & enough
     for number, one in enumerate(asked.tolist()):
         may_be_excursion = p[one] == rates[number] or as_excursions[number] > MAX_FALSE_DISCOVERY_RATE
         if one not in told and may_be_excursion and not found[one]:
             told[one] = _step_row(LEVELS, verdict, one, points)
-    changed = verdict._replace(found=found, p=p, adjusted=adjusted)
+    changed = verdict._replace(found=found, adjusted=adjusted)
     return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)
 
 
