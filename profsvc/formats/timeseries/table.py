@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.numbers import NumberFormat, Numbers
-from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW
+from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, Record
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.timeseries.labels import UNKNOWN, Channel, channel
 from profsvc.formats.timeseries.multiplexed import RowKeys
@@ -120,65 +120,87 @@ def _plan(
     )
 
 
+class _TableRows:
+    """The readings and the ledger of a table, whose columns, number format and clock the first pass found."""
+
+    def __init__(self, survey: Survey, style: TableFormat) -> None:
+        self.ledger = Ledger()
+        self.plan: BlockPlan | None = None
+        self._survey, self._style, self._layout = survey, style, survey.layout
+        self._number_format = survey.evidence.decide()
+        self._split = survey.turns.decide()
+        self._selected = _select_columns(survey, self._split)
+        self._every = [] if self._split.roles else self._selected.channels
+        self._order = survey.order()
+        self._time: RowTimes | None = None
+        layout, numbers = survey.layout, Numbers(self._number_format)
+        self.readings = Rows(self._every, numbers, layout.line if layout else None, style.missing)
+        if layout and survey.first:
+            label = layout.header[layout.times.places[0]]
+            self._time = RowTimes(layout.times, survey.first, survey.first_line, self._order, label)
+            self.plan = _plan(layout, self._time, self._selected, self._split, self._number_format, style)
+
+    def add_block(self, _: bytes, part: TableBlock, line: int, __: Layout) -> int:
+        """Add the rows of a block; return how many, 0 if they must be added one by one."""
+        if self._time is None or (stamps := self._time.block(part)) is None:
+            return 0
+        values = self._selected.values(part)
+        if values is None:
+            return 0
+        channels, split = self._selected.channels, self._split
+        owners = split.owners_of(part.texts, channels, self._every) if split.roles else None
+        if not self.readings.add_block(line, *stamps, values, owners):
+            return 0
+        self._time.passed(part, stamps[1])
+        self.ledger.stored += part.rows
+        return part.rows
+
+    def add(self, record: Record) -> None:
+        """Add a record; a row whose time cannot be read is rejected."""
+        if record.kind == ROW:
+            stamp = self._time.read(record.cells) if self._time else None
+            if stamp is None:
+                shown = self._layout.times.text(record.cells)[:40] if self._layout else ""
+                record = record._replace(kind=REJECT, reason=f"time {shown!r} cannot be read")
+            else:
+                selected = self._selected
+                owners = self._split.owners(record.cells, selected.channels, self._every)
+                bare = self._survey.units.bare(selected.places, record.cells)
+                self.readings.add(record.line, stamp, selected.cells(bare), owners)
+        self.ledger.add(record)
+
+    def facts(self, encoding: str) -> dict[str, str]:
+        """Return what the whole file says of itself, in an encoding."""
+        layout, roles = self._layout, self._split.roles
+        return {
+            "tool": self._style.tool,
+            "encoding": encoding,
+            "number_format": str(self._number_format),
+            **clock_metadata(self.readings.first),
+            **({"date_order": self._order} if self._survey.dates.shown else {}),
+            **({"told_apart_by": ", ".join(layout.header[n] for n in roles)} if layout and roles else {}),
+            **({"columns_left_out": self._left_out()} if self._selected.left else {}),
+        }
+
+    def message(self) -> str:
+        """Return why there are no samples, or which columns gave none; empty if all did."""
+        if not self.readings.count:
+            return "no samples: the file has no complete row with a time; record or export it again"
+        if not self._selected.channels:
+            return f"no samples: no column has only numbers; left out: {self._left_out()}"
+        return f"columns without readings are left out: {self._left_out()}" if self._selected.left else ""
+
+    def _left_out(self) -> str:
+        return ", ".join(self._selected.left)[:MAX_TEXT_CHARS]
+
+
 def read_table(stream: BinaryIO, style: TableFormat) -> Iterator[Batch]:
     """Read a file of one table in two passes, because its number format and date order are known only at its end."""
     with Text(stream) as text:
-        survey = survey_of(text, style)
-        number_format = survey.evidence.decide()
-        layout, ledger = survey.layout, Ledger()
-        split = survey.turns.decide()
-        selected = _select_columns(survey, split)
-        places, channels, left = selected.places, selected.channels, selected.left
-        every = [] if split.roles else channels
-        readings = Rows(every, Numbers(number_format), layout.line if layout else None, style.missing)
-        order = survey.order()
-        label = layout.header[layout.times.places[0]] if layout else ""
-        time = (
-            RowTimes(layout.times, survey.first, survey.first_line, order, label) if layout and survey.first else None
-        )
-        plan = _plan(layout, time, selected, split, number_format, style) if layout and time else None
-
-        def take(_: bytes, part: TableBlock, line: int, __: Layout) -> int:
-            stamps = time.block(part) if time else None
-            if stamps is None or time is None:
-                return 0
-            values = selected.values(part)
-            if values is None:
-                return 0
-            owners = split.owners_of(part.texts, channels, every) if split.roles else None
-            if not readings.add_block(line, *stamps, values, owners):
-                return 0
-            time.passed(part, stamps[1])
-            ledger.stored += part.rows
-            return part.rows
-
-        for record, _ in records(text, style, lambda _: plan, take):
+        rows = _TableRows(survey_of(text, style), style)
+        for record, _ in records(text, style, lambda _: rows.plan, rows.add_block):
             if not isinstance(record, int):
-                if record.kind == ROW:
-                    stamp = time.read(record.cells) if time else None
-                    if stamp is None:
-                        shown = layout.times.text(record.cells)[:40] if layout else ""
-                        record = record._replace(kind=REJECT, reason=f"time {shown!r} cannot be read")
-                    else:
-                        owned = split.owners(record.cells, channels, every)
-                        readings.add(record.line, stamp, selected.cells(survey.units.bare(places, record.cells)), owned)
-                ledger.add(record)
-            if readings.full or ledger.full:
-                yield ledger.batch(readings.take())
-        facts = {
-            "tool": style.tool,
-            "encoding": text.encoding,
-            "number_format": str(number_format),
-            **clock_metadata(readings.first),
-            **({"date_order": order} if survey.dates.shown else {}),
-            **({"told_apart_by": ", ".join(layout.header[n] for n in split.roles)} if layout and split.roles else {}),
-            **({"columns_left_out": ", ".join(left)[:MAX_TEXT_CHARS]} if left else {}),
-        }
-        message = (
-            "" if readings.count else "no samples: the file has no complete row with a time; record or export it again"
-        )
-        if readings.count and not channels:
-            message = f"no samples: no column has only numbers; left out: {', '.join(left)[:MAX_TEXT_CHARS]}"
-        elif readings.count and left:
-            message = f"columns without readings are left out: {', '.join(left)[:MAX_TEXT_CHARS]}"
-        yield ledger.batch(readings.last(), facts, message)
+                rows.add(record)
+            if rows.readings.full or rows.ledger.full:
+                yield rows.ledger.batch(rows.readings.take())
+        yield rows.ledger.batch(rows.readings.last(), rows.facts(text.encoding), rows.message())
