@@ -1,14 +1,14 @@
 """Power of a run: its logs joined on one clock, its windows summed up, corrected to one temperature, and modelled.
 
-``power_logs``        which sensor goes with which
-``power_sensor``      a power log made ready: cleaned, its own period and averaging found, its companions joined
-``power_windows``     the windows: marks, kernels, levels
-``power_rest``        which of them are idle time
-``power_sums``        what was measured in each
-``power_coefficient`` extra power of a warmer board
-``power_correction``  what it would be at one temperature, or why that cannot be said
-``power_models``      idle power, rise and decay of the temperature
-``power_sweeps``      power against the number of SMs
+``logs``                     which sensor goes with which
+``sensor``                   a power log made ready: cleaned, its own period and averaging found, its companions joined
+``windows``                  the windows: marks, kernels, levels
+``idle_periods``             which of them are idle time
+``window_sums``              what was measured in each
+``temperature_coefficient``  extra power of a warmer board
+``correction``               what it would be at one temperature, or why that cannot be said
+``thermal_models``           idle power, rise and decay of the temperature
+``sm_sweeps``                power against the number of SMs
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """``temperature``: rise, peak and leakage of a board from given constants."""
 
-from typing import Any
-
 from profsvc.views.calculators.declaration import QUANTITIES, Answer, Calculator, Example, Input, Values, quantity
 
 POINTS = 200
@@ -43,22 +41,20 @@ def temperature(values: Values) -> Answer:
         quantity("heat_energy_j", float(np.trapezoid(added, time)), "J", "energy that the warmth adds"),
         quantity("cooled_temperature_c", float(cooling[-1]), "degC", "as long after the load as it ran"),
     ]  # fmt: skip
-    marks: list[dict[str, Any]] = []
-    if values["limit"] is not None:
-        until = time_to_limit_s(time, warming, values["limit"])
-        reached = until if np.isfinite(until) else None
-        rows.append(quantity("time_to_limit_s", reached, "s", "until the limit is reached"))
-        if reached is None:
-            notes.append(f"the limit of {values['limit']:g} degC is not reached")
-        else:
-            marks = [{"x": reached, "label": f"limit {values['limit']:g} degC"}]
     figure = {
-        "title": "Temperature under a load, and after it", "x": "time (s)", "y": "temperature (degC)", "marks": marks,
+        "title": "Temperature under a load, and after it", "x": "time (s)", "y": "temperature (degC)", "marks": [],
         "series": [
             {"name": "under the load", "x": time, "y": warming},
             {"name": "after it", "x": time + values["duration"], "y": cooling},
         ],
     }  # fmt: skip
+    if (limit := values["limit"]) is not None:
+        until = time_to_limit_s(time, warming, limit)
+        if is_reached := bool(np.isfinite(until)):
+            figure["marks"] = [{"x": until, "label": f"limit {limit:g} degC"}]
+        else:
+            notes.append(f"the limit of {limit:g} degC is not reached")
+        rows.append(quantity("time_to_limit_s", until if is_reached else None, "s", "until the limit is reached"))
     return Answer(rows, QUANTITIES, notes, figure)
 
 
