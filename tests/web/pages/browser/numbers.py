@@ -29,8 +29,12 @@ class Place(NamedTuple):
 
 class _Element:
     def __init__(self, tag: str, known: dict[str, str]) -> None:
-        self.tag, self.known, self.text = tag, known, ""
+        self.tag, self.known, self.texts = tag, known, list[str]()
         self.classes = set(known.get("class", "").split())
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
 
 
 class Numbers(HTMLParser):
@@ -55,7 +59,7 @@ class Numbers(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         for one in reversed(self._open):
-            one.text += data
+            one.texts.append(data)
             if one.tag in ("svg", "a", "time", "code", "option", "th", "summary") or "named" in one.classes:
                 break
 
@@ -67,14 +71,13 @@ class Numbers(HTMLParser):
                 return
 
     def _judge(self, one: _Element) -> None:
-        text = " ".join(one.text.split())
         if one.tag == "caption":
-            self._caption = text
+            self._caption = one.text
         elif one.tag == "th":
-            self._heads.append((text, "data-explain" in one.known))
+            self._heads.append((one.text, "data-explain" in one.known))
             self._cell += any(inner.tag == "tbody" for inner in self._open)
         elif one.tag in ("dt", "h2", "h3"):
-            self._title = text
+            self._title = one.text
         elif one.tag == "a" and "data-explain" in one.known:
             self.explained.append(one.known["href"])
             if any(inner.tag == "th" for inner in self._open):
@@ -84,11 +87,11 @@ class Numbers(HTMLParser):
         elif one.tag == "td":
             head, is_led = self._heads[self._cell] if self._cell < len(self._heads) else ("", False)
             self._cell += 1
-            self._take(self._caption, head, text, is_led)
+            self._take(self._caption, head, one.text, is_led)
         elif self._is_in("schema"):  # what a view holds, in words
             return
         elif one.tag in PLACES or (one.classes & {"big", "muted"} and self._is_in("tile")):
-            self._take("", self._title, text, False)
+            self._take("", self._title, one.text, False)
 
     def _is_in(self, name: str) -> bool:
         return any(name in one.classes for one in self._open)

@@ -93,6 +93,20 @@ AUDITED = list(product(WIDTHS, COLOURS)) if SHOTS else list(zip(WIDTHS, COLOURS,
 LOOKED_AT = ((WIDTHS[-1], "dark"), *(((WIDTHS[0], "dark"), (WIDTHS[-1], "light")) if SHOTS else ()))
 
 
+def shown_on(page):
+    """Return what shows a page at a width in colours; where it is so already it is not laid out again."""
+    now = None
+
+    def show(width, colours):
+        nonlocal now
+        if (width, colours) != now:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=colours)
+            now = width, colours
+
+    return show
+
+
 def first_of_each_page(pages):
     """Return the first of the pages with one template, as "power" of "power" and "power-night"; all with pictures."""
     kinds = {one.name.partition("-")[0]: one for one in reversed(pages)}
@@ -153,10 +167,10 @@ def test_every_page_is_whole(chromium, shown, shot, axe):
     """
     first = first_of_each_page(WALKED)
     violations, seen = [], None if SHOTS else Seen(set(), set())
-    with window(chromium, shown.service.url, viewport={"width": WIDTHS[0], "height": 900}) as found:
-        page = found.page
+    with window(chromium, shown.service.url) as found:
+        page, show = found.page, shown_on(found.page)
         for one in WALKED:
-            page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+            show(WIDTHS[0], "light")
             answer = found.open(shown.path(one.path))
             assert answer.status == one.status, one.name
             assert one.see in page.inner_text("main"), one.name
@@ -167,20 +181,17 @@ def test_every_page_is_whole(chromium, shown, shot, axe):
             tables = page.locator("main .wide > table:has(tbody tr)").count()
             assert page.locator("main .wide + button.save").count() == tables, one.name
             for width, colours in AUDITED:
-                page.set_viewport_size({"width": width, "height": 900})
-                page.emulate_media(color_scheme=colours)
+                show(width, colours)
                 violations += [(one.name, width, colours, said) for said in page.evaluate(AUDIT)]
                 shot(page, f"{one.name}-{colours}-{width}")
             if not axe:
                 continue
             page.evaluate(KEEP_TWO_OF_A_KIND)
             for width, colours in LOOKED_AT if one in first else ():
-                page.set_viewport_size({"width": width, "height": 900})
-                page.emulate_media(color_scheme=colours)
+                show(width, colours)
                 found_there = axe_violations(page, axe, BY_COLOUR_AND_WIDTH, seen)
                 violations += [(one.name, width, colours, said) for said in found_there]
-            page.set_viewport_size({"width": WIDTHS[0], "height": 900})
-            page.emulate_media(color_scheme="light")
+            show(WIDTHS[0], "light")
             found_wide = axe_violations(page, axe, seen=seen, whole=one in first)
             violations += [(one.name, "wide, light", said) for said in found_wide]
     assert violations == []
@@ -196,8 +207,8 @@ def test_nothing_keeps_anyone_from_using_a_page_without_script(chromium, shown, 
     if not axe:
         pytest.skip("axe-core is not installed: pip install axe-playwright-python")
     violations, seen = [], None if SHOTS else Seen(set(), set())
-    with window(chromium, shown.service.url, viewport={"width": WIDTHS[0], "height": 900}) as found:
-        page = found.page
+    with window(chromium, shown.service.url) as found:
+        page, show = found.page, shown_on(found.page)
         for one in first_of_each_page(WALKED):
             text = shown.html(one.path)
             if text.count("<script") < 2:
@@ -209,14 +220,12 @@ def test_nothing_keeps_anyone_from_using_a_page_without_script(chromium, shown, 
             assert page.locator("script").count() == 0
             assert page.evaluate(TAB_STOPS) <= MAX_TAB_STOPS, one.name
             for width, colours in AUDITED[::-1]:
-                page.set_viewport_size({"width": width, "height": 900})
-                page.emulate_media(color_scheme=colours)
+                show(width, colours)
                 violations += [(one.name, width, colours, said) for said in page.evaluate(AUDIT)]
             page.evaluate(KEEP_TWO_OF_A_KIND)
             violations += [(one.name, "wide, light", said) for said in axe_violations(page, axe, seen=seen)]
             for width, colours in LOOKED_AT:
-                page.set_viewport_size({"width": width, "height": 900})
-                page.emulate_media(color_scheme=colours)
+                show(width, colours)
                 found_there = axe_violations(page, axe, BY_COLOUR_AND_WIDTH, seen)
                 violations += [(one.name, width, colours, said) for said in found_there]
     assert violations == []
