@@ -19,6 +19,7 @@ from .ingest.duplicates.shared_launches import (
 )
 from .ingest.incoming_file import (
     IncomingFile as IncomingFile,
+    arriving_file as arriving_file,
     open_incoming as open_incoming,
     write_chunk as write_chunk,
 )

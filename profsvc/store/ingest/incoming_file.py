@@ -237,15 +237,28 @@ def _require_same(block: bytes | memoryview, known: int, number: int) -> None:
         raise _changed(number)
 
 
+def arriving_file(folder: str | None) -> IO[bytes]:
+    """Return a file without a name for an upload that arrives; raise `ServiceError` if the disk refuses it."""
+    try:
+        return tempfile.TemporaryFile(dir=folder)
+    except OSError as error:
+        raise _unwritable(error) from None
+
+
 def write_chunk(chunk: bytes | bytearray, file: IO[bytes]) -> int:
     """Write a chunk to a file; raise `ServiceError` if the disk refuses it."""
     try:
         return file.write(chunk)
     except OSError as error:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        raise (NoSpaceError if full else ServiceError)(
-            f"cannot write the upload to disk: {error.strerror}; nothing was stored; free some space and retry"
-        ) from None
+        raise _unwritable(error) from None
+
+
+def _unwritable(error: OSError) -> ServiceError:
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    do = "free some space" if full else "check the disk and its permissions"
+    return (NoSpaceError if full else ServiceError)(
+        f"cannot write the upload to disk: {error.strerror}; nothing was stored; {do} and retry"
+    )
 
 
 def _chunks(source: IO[bytes]) -> Iterator[bytes]:

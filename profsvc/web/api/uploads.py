@@ -9,7 +9,6 @@ too, without disclosing that they were known.
 import asyncio
 import dataclasses
 import hashlib
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
@@ -168,7 +167,7 @@ async def upload(request: Request) -> Response:
             else:
                 wanted = await to_thread.run_sync(upload_request, state, RequestArgs(request), grant.project)
                 spool = await to_thread.run_sync(store.spool_folder, state.files)
-                file = held.enter_context(tempfile.TemporaryFile(dir=spool))
+                file = held.enter_context(store.arriving_file(spool))
                 await _receive_body(state, request, file, wanted.sha256)
             verdict = await store_in_turn(state, file, wanted)
         count("checked" if wanted.check else "known" if verdict.known else "stored")

@@ -1,6 +1,5 @@
 """Parsing of multipart/form-data: fields in memory, files in the spool."""
 
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import IO, Any, NamedTuple
@@ -10,6 +9,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
+from profsvc import store
 from profsvc.errors import UsageError
 
 FORM_MEDIA_TYPE = b"multipart/form-data"
@@ -75,14 +75,14 @@ class Form:
         _, options = parse_options_header(self._head.get(b"content-disposition", b""))
         name, file_name = (options.get(key, b"").decode("utf-8", "replace") for key in (b"name", b"filename"))
         if b"filename" in options:
-            file = self._held.enter_context(tempfile.TemporaryFile(dir=self._spool()))  # noqa: SIM115  # held until the form ends
+            file = self._held.enter_context(store.arriving_file(self._spool()))
             self.files.append(FormFile(file_name, file))
         else:
             self._field, self._text = name, bytearray()
 
     def _on_data(self, data: bytes, start: int, end: int) -> None:
         if self._field is None:
-            self.files[-1].file.write(data[start:end])
+            store.write_chunk(data[start:end], self.files[-1].file)
             return
         self._text += data[start:end]
         if len(self._text) > MAX_FIELD_BYTES:

@@ -167,6 +167,16 @@ def test_a_copy_that_has_no_room(monkeypatch):
         pass
 
 
+def test_a_disk_that_may_not_be_written_is_not_told_to_be_full(monkeypatch):
+    def refuse(**_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(incoming_file.tempfile, "TemporaryFile", refuse)
+    words = "cannot write the upload to disk: Read-only file system; nothing was stored; check the disk and its perm"
+    with pytest.raises(ServiceError, match=words):
+        incoming_file.arriving_file(None)
+
+
 @pytest.mark.parametrize("before", ["nothing", "some", "all"])
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_who_follows_the_hash_gets_all_bytes_in_their_order(file, before, blocks, monkeypatch):
