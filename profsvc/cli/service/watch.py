@@ -238,6 +238,9 @@ def _take_all(
         if stop.is_set():
             return
         name = str(path.relative_to(seen.folder))
+        if not os.path.lexists(path):
+            print_message(f"{name}: it was removed before its turn, and nothing of it is stored")
+            continue
         try:
             where, reason, said = _taken(seen, path, take, run_of(seen.folder, path, info))
         except ServiceError as error:

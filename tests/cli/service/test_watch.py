@@ -172,6 +172,22 @@ def test_a_file_that_became_a_link_is_not_read(cli, folder, tmp_path, monkeypatc
     assert "it was replaced by a link" in (folder / "failed" / "a.csv.reason.txt").read_text()
 
 
+def test_a_file_that_is_removed_before_its_turn_is_not_refused(cli, folder, monkeypatch) -> None:
+    shutil.copy(PLAIN, folder / "a.csv")
+    settled = Watch.settled
+
+    def removed_after(seen: Watch) -> list[Path]:
+        ready = settled(seen)
+        for path in ready:
+            path.unlink()
+        return ready
+
+    monkeypatch.setattr(Watch, "settled", removed_after)
+    done = once(cli, folder)
+    assert (done.code, "a.csv: it was removed before its turn, and nothing of it is stored" in done.err) == (0, True)
+    assert names(folder) == []
+
+
 def test_a_service_that_is_away_is_waited_for_in_the_folder(cli, folder, service, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("profsvc.client.connection.RETRY_DELAYS_S", ())
     monkeypatch.setenv("PROFSVC_SPOOL", str(tmp_path / "spool"))
