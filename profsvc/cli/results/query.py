@@ -1,6 +1,9 @@
 """``sql``: read-only queries of the v1_ views, and whole results as files."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,12 +19,17 @@ from profsvc.cli.console.common import (
     print_rows,
 )
 from profsvc.cli.console.declaration import Argument, Group, Option
-from profsvc.errors import UsageError, counted
+from profsvc.errors import ProfsvcError, UsageError, counted, first_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from profsvc.client import Client
+
+
+# Views that keep the rows of a month when it is archived; all others lose rows of launches, metrics and readings.
+KEPT_VIEWS = {"v1_runs", "v1_uploads", "v1_kernel_totals", "v1_kernel_summaries", "v1_sensors", "v1_archives"}
+MAX_MONTHS = 3
 
 
 def _formula(text: str) -> str:
@@ -78,31 +86,28 @@ def sql(
         return
     text, params = _question(query, example, parse_pairs("--param", param))
     values = settings.load()
-    service = open_service(context)
-    if out or whole:
-        if limit:
-            raise UsageError("--limit truncates a result, --out and --all write all of it; give one of them")
-        limit_s = seconds or float(values["sql_export_seconds"])
-        if service:
-            _fetch(service, text, params, out, output, raw=formula == "raw")
+    if limit and (out or whole):
+        raise UsageError("--limit truncates a result, --out and --all write all of it; give one of them")
+    limit_s = seconds or float(values["sql_export_seconds" if out or whole else "sql_seconds"])
+    is_raw = formula == "raw"
+    if service := open_service(context):
+        if out or whole:
+            _fetch(service, text, params, out, output, raw=is_raw)
         else:
-            _write(_engine(context), text, params, out, output, limit_s, raw=formula == "raw")
+            said = service.ask(text, params, limit=limit or None, seconds=seconds or None)
+            cut = bool(said["truncated"])
+            _print_answer(said["columns"], said["rows"], output, truncated=cut, limit=limit, raw=is_raw)
+        _note_archived(service.rows, text)
         return
-    if service:
-        said = service.ask(text, params, limit=limit or None, seconds=seconds or None)
-        cut = bool(said["truncated"])
-        _print_answer(said["columns"], said["rows"], output, truncated=cut, limit=limit, raw=formula == "raw")
-        return
-    answer = store.query(
-        _engine(context),
-        text,
-        params,
-        max_rows=limit or int(values["sql_rows"]),
-        seconds=seconds or float(values["sql_seconds"]),
-    )
-    columns = distinct(answer.columns)
-    found = [dict(zip(columns, row, strict=True)) for row in answer.rows]
-    _print_answer(columns, found, output, truncated=answer.truncated, limit=limit, raw=formula == "raw")
+    engine = _engine(context)
+    if out or whole:
+        _write(engine, text, params, out, output, limit_s, raw=is_raw)
+    else:
+        answer = store.query(engine, text, params, max_rows=limit or int(values["sql_rows"]), seconds=limit_s)
+        columns = distinct(answer.columns)
+        found = [dict(zip(columns, row, strict=True)) for row in answer.rows]
+        _print_answer(columns, found, output, truncated=answer.truncated, limit=limit, raw=is_raw)
+    _note_archived(partial(store.select, engine), text)
 
 
 def _print_answer(
@@ -112,6 +117,18 @@ def _print_answer(
     raised = "raise --limit" if limit else "raise PROFSVC_SQL_ROWS, which limits the rows of a query"
     more = f"{raised}, or write all with --all or --out FILE"
     print_rows(columns, rows, output or "table", truncated=truncated, raw=raw, more=more)
+
+
+def _note_archived(rows_of: "Callable[..., list[dict[str, Any]]]", query: str) -> None:
+    """Say which months the rows of a query lack because they are archived; a role may not see that."""
+    if not set(re.findall(r"\bv1_[a-z_]+", query.lower())) - KEPT_VIEWS:
+        return
+    with suppress(ProfsvcError):
+        if months := sorted({row["month"] for row in rows_of("v1_archives", state="archived")}):
+            print_message(
+                f"note: rows of {first_of(months, MAX_MONTHS)} are archived and not counted here; to restore a month: "
+                f"profsvc db restore {months[0]}"
+            )
 
 
 def _question(query: str, example: str, params: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
