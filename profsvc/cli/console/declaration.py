@@ -121,6 +121,16 @@ class Command(click.Command):
             **settings,
         )
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words of a call; an unknown option may be a name that begins with a hyphen."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.possibilities or not any(isinstance(one, click.Argument) for one in self.params):
+                raise
+            hint = f"A name that begins with - stands behind --, as in: {ctx.command_path} -- NAME"
+            raise click.NoSuchOption(error.option_name, f"{error.message} {hint}", ctx=error.ctx) from None
+
     def invoke(self, ctx: Context) -> Any:
         """Apply the options of every command, and call the function."""
         given = dict(ctx.params)

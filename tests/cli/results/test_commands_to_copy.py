@@ -49,6 +49,14 @@ def test_the_models_of_a_run_are_shown_by_commands_about_it(named) -> None:
     assert all("id:2" in shlex.split(command) for command in commands)
 
 
+def test_a_name_that_begins_with_a_hyphen_is_told_where_to_stand(named) -> None:
+    refused = named("show", "-q!")
+    assert refused.code == 2
+    assert "A name that begins with - stands behind --, as in: profsvc show -- NAME" in refused.err
+    assert named("show", "--", "-q").out.startswith("Run -q (id 4, ")
+    assert "stands behind" not in named("show", "--kernal", "0").err  # an option is meant
+
+
 def test_they_name_the_store_that_was_given(cli, fixtures, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")  # a command stays on one line of a narrow terminal
     store = tmp_path / "the lab's.sqlite"
