@@ -239,6 +239,17 @@ def test_a_page_is_whole_where_it_is_opened_narrow(chromium, shown):
             assert found.page.evaluate(AUDIT) == [], one.name
 
 
+def test_a_bar_and_its_number_stay_in_their_cell(chromium, shown):
+    with window(chromium, shown.service.url, viewport={"width": 390, "height": 900}) as found:
+        for path in ("/runs/{sourced}/source", "/runs/{sourced}/launches/{sourced_launch}/source", "/runs/{run}"):
+            found.open(shown.path(path))
+            outside = found.page.evaluate(
+                "[...document.querySelectorAll('td .barred')].map((one) => [one, one.closest('td')]"
+                ".map((box) => box.getBoundingClientRect().right)).filter(([inner, outer]) => inner > outer + 1)"
+            )
+            assert outside == [], path
+
+
 @pytest.mark.parametrize("width", [390, 768, 1440])
 def test_the_first_step_of_each_cause_is_in_view(chromium, shown, width):
     with window(chromium, shown.service.url, viewport={"width": width, "height": 900}) as found:
