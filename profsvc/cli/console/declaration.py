@@ -126,7 +126,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if error.possibilities or not any(isinstance(one, click.Argument) for one in self.params):
+            takes_names = any(isinstance(one, click.Argument) for one in self.params)
+            if error.option_name.startswith("--") or error.possibilities or not takes_names:
                 raise
             hint = f"A name that begins with - stands behind --, as in: {ctx.command_path} -- NAME"
             raise click.NoSuchOption(error.option_name, f"{error.message} {hint}", ctx=error.ctx) from None

@@ -34,7 +34,7 @@ def wrapped(text: str, width: int, further: str = "") -> list[str]:
     >>> wrapped("not computed yet; run: profsvc analyze id:1", 24)
     ['not computed yet; run:', 'profsvc analyze id:1']
     """
-    whole = re.sub(r"(?<=: )profsvc [^;]+", lambda command: command[0].replace(" ", "\0"), text)
+    whole = re.sub(r"(?<=: )(?:profsvc|ncu|nsys|nvprof) [^;]+", lambda command: command[0].replace(" ", "\0"), text)
     lines = textwrap.wrap(whole, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\0", " ") for line in lines]
 
