@@ -30,13 +30,16 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str], monkeypatc
     assert said.count("missing") == len(missing)
 
 
-def test_the_optimum_is_the_power_of_a_normal_test() -> None:
-    assert detection.optimum(10**9, 0.0) == pytest.approx(0.001, rel=1e-6)
-    assert detection.optimum(12, 2.0) == pytest.approx(0.747, abs=0.001)
+def test_the_bound_is_the_power_of_a_normal_test() -> None:
+    assert detection.bound(50, 0.0) == pytest.approx(0.01, rel=1e-6)  # 2 in 1000 nights, five nights
+    assert detection.bound(10, 2.0) == pytest.approx(0.859, abs=0.001)
+    assert detection.bound(10, 2.0, rho=0.3) == pytest.approx(0.665, abs=0.001)
+    assert detection.bound(10, 2.0, missing=1 / 3) == pytest.approx(0.63, abs=0.03)
 
 
-def test_the_limit_is_below_the_test_that_looks_once_and_rises_with_the_history() -> None:
+def test_the_limit_is_below_the_bound_and_rises_with_the_history() -> None:
     rng = np.random.default_rng(1)
     found = [detection.limit(rng, history, 2.0, series=4000) for history in (12, 50)]
-    assert found[0] < found[1] < detection.optimum(50, 2.0) + 0.02
-    assert detection.limit(rng, 12, 0.0, series=4000) == pytest.approx(0.01, abs=0.006)  # 2 in 1000 nights, five nights
+    assert found[0] < found[1]
+    assert [one < detection.bound(history, 2.0) for one, history in zip(found, (12, 50), strict=True)] == [True, True]
+    assert detection.limit(rng, 12, 0.0, series=4000) == pytest.approx(0.014, abs=0.006)
