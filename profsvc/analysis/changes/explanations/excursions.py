@@ -11,6 +11,7 @@ from profsvc.formulas.change.nightly_test import NightlyVerdict
 from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
 from profsvc.formulas.numerics.series import (
+    Series,
     codes_of,
     gather,
     in_units_of_sd,
@@ -50,7 +51,26 @@ def excursion_rates(
         place = np.searchsorted(members, asked[mine])
         split = np.array([a + np.searchsorted(series.place[a:b], step) for a, b, step in zip(
             series.start[place], series.stop[place], verdict.at[asked[mine]], strict=True)])  # fmt: skip
-        out[mine] = excursion_probability(series, place, split, smallest, night, fresh[asked[mine]])
+        rates = excursion_probability(series, place, split, smallest, night, fresh[asked[mine]])
+        out[mine] = np.maximum(rates, _rates_of_first_values(series, place, split, smallest, night))
+    return out
+
+
+def _rates_of_first_values(
+    series: Series, asked: npt.NDArray[np.intp], split: npt.NDArray[np.intp], smallest: Floats, night: Ints
+) -> Floats:
+    """How often a record begins in an excursion as long and as far as the values before a step, where these are fewer
+    than those since: backwards in time an excursion is one too, and no night is nearer to its end than another.
+    """
+    start, stop = series.start[asked], series.stop[asked]
+    out, some = np.zeros(asked.size), np.flatnonzero(split - start < stop - split)
+    if some.size:
+        codes = codes_of(series)
+        order = series.start[codes] + series.stop[codes] - 1 - np.arange(series.x.size)
+        backwards = series._replace(x=series.x[order], error=series.error[order], place=series.place[order])
+        out[some] = excursion_probability(
+            backwards, asked[some], (start + stop - split)[some], smallest, night.max() - night, (stop - start)[some]
+        )
     return out
 
 

@@ -362,3 +362,15 @@ def test_a_level_that_siblings_go_to_and_leave_is_none_for_being_there_more_ofte
     x[0, :250] = white(rng, 1, 250)
     x[0, 250:] = height + white(rng, 1, 150)
     assert excursion_probability(of(x), asked, split)[0] < 1e-5
+
+
+@pytest.mark.parametrize("excursions", [20, 0])
+def test_a_record_that_begins_in_an_excursion_has_no_step_where_siblings_make_such(excursions: int) -> None:
+    x = np.random.default_rng(3).standard_normal((40, 60))
+    x[0, :6] += 7.0
+    for one in range(1, 1 + excursions):
+        x[one, 2 * one : 2 * one + 5] += 7.0
+    points = points_of(x[:, :, np.newaxis], np.arange(40))
+    verdict = find_changes(points, [], points["run_id"].unique().tolist())
+    assert [row["series"] for row in verdict.found] == ["s000000"] * (not excursions)
+    assert [(row["series"], row["shape"]) for row in verdict.told] == [("s000000", "levels")] * bool(excursions)
