@@ -51,7 +51,7 @@ def upgrade(
     """Migrate the store to the schema and views of this program; return the revision.
 
     A SQLite file with an older schema is copied first, to ``<file>.before-<new revision>``. Long steps report their
-    progress by ``tell``.
+    progress by ``tell``, and a migrated file its copy: older programs refuse the file from then on.
     """
     if schema_state(engine, place) != "current":
         from profsvc.store.maintenance.backfill import reporting_progress  # needs Alembic
@@ -60,15 +60,17 @@ def upgrade(
             exclusive_writer(engine),
             reporting_progress(tell),
         ):  # check again, because another process may have been first
-            _upgrade_schema(engine, schema_state(engine, place), place)
+            _upgrade_schema(engine, schema_state(engine, place), place, tell)
     refresh_views(engine, counters)
     return latest_revision(place)
 
 
-def _upgrade_schema(engine: Engine, found: str, place: Path | None) -> None:
+def _upgrade_schema(engine: Engine, found: str, place: Path | None, tell: Callable[[str], None] | None = None) -> None:
     """Migrate a store that was ``found`` new, old or current to the schema of this program."""
-    if found == "old" and file_of(engine) is not None:
-        _copy(engine, latest_revision(place))
+    said = ""
+    if found == "old" and (file := file_of(engine)) is not None:
+        old, new = schema_revision(engine), latest_revision(place)
+        said = f"{file}: migrated from schema {old} to {new}; as it was before: {_copy(engine, new)}"
     if found == "new":
         set_journal(engine)
     if found != "current":
@@ -77,6 +79,8 @@ def _upgrade_schema(engine: Engine, found: str, place: Path | None) -> None:
         _migrate(engine, place or migrations_folder(), "head")
         if file_of(engine) is None:
             _check_rows(engine)
+    if tell and said:
+        tell(said)
 
 
 def _fill_in(engine: Engine, place: Path) -> None:

@@ -107,6 +107,11 @@ def at_0002(connection: Connection) -> dict[str, list[Any]]:
     }
 
 
+def steps(told: list[str]) -> list[str]:
+    """Return what was said of single steps; a file of SQLite is said to be migrated at the end."""
+    return [words for words in told if words.endswith(" rows")]
+
+
 def test_parts_make_the_whole_and_tell_how_far_they_are(older: tuple[Engine, dict[str, Any]]) -> None:
     engine, wanted = older
     told: list[str] = []
@@ -114,7 +119,9 @@ def test_parts_make_the_whole_and_tell_how_far_they_are(older: tuple[Engine, dic
     assert everything(engine) == wanted
     # A file is not cut: 3 rows and 3 more would be too many at once.
     done = (3, 6, 9, 12, 15, 20, 25, 30)
-    assert told == [f"schema {revision}: {rows} of 30 rows" for revision in ("0003", "0032", "0036") for rows in done]
+    assert steps(told) == [
+        f"schema {revision}: {rows} of 30 rows" for revision in ("0003", "0032", "0036") for rows in done
+    ]
     with reading(engine) as connection:
         assert not inspect(connection).has_table("filled")
 
@@ -124,7 +131,7 @@ def test_small_files_go_together(older: tuple[Engine, dict[str, Any]], monkeypat
     monkeypatch.setattr(backfill, "ROWS_AT_ONCE", 10)
     told: list[str] = []
     migrations.upgrade(engine, COUNTERS, tell=told.append)
-    assert [int(words.split()[2]) for words in told] == 3 * [9, 15, 25, 30]
+    assert [int(words.split()[2]) for words in steps(told)] == 3 * [9, 15, 25, 30]
     assert everything(engine) == wanted
 
 

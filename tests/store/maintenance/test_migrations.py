@@ -124,8 +124,12 @@ def test_an_older_store_is_brought_up(engine: Engine, stored: store.StoredUpload
 
 @only_on("sqlite", "servers have backups of their own")
 def test_an_older_store_is_copied_first(engine: Engine, stored: store.StoredUpload, newer: Path) -> None:
-    migrations.upgrade(engine, COUNTERS, newer)
+    told: list[str] = []
+    migrations.upgrade(engine, COUNTERS, newer, told.append)
     copy = Path(f"{file_of(engine)}.before-9999")
+    assert told == [
+        f"{file_of(engine)}: migrated from schema {store.latest_revision()} to 9999; as it was before: {copy}"
+    ]
     with closing(sqlite3.connect(copy)) as old:
         assert old.execute("SELECT version_num FROM alembic_version").fetchall() == [(store.latest_revision(),)]
         assert old.execute("SELECT count(*) FROM launches").fetchall() == [(4,)]
