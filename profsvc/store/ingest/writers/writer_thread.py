@@ -55,7 +55,8 @@ def in_writer_thread(sink: PreparingSink, cancel: Callable[[], Any] = lambda: No
         yield ours
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        if wait(ours.waiting, GRACE_SECONDS).not_done:
+        # Those that were cancelled in the queue never end: to wait for them would take all the grace.
+        if wait([write for write in ours.waiting if not write.cancelled()], GRACE_SECONDS).not_done:
             cancel()
         raise
     finally:

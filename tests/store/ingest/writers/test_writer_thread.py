@@ -96,3 +96,16 @@ def test_an_upload_that_fails_ends_what_runs_and_drops_what_waits(monkeypatch: p
     assert slow.taken == [("t0", 0)]
     assert slow.closed == 0
     assert all(future.done() for future in sink.waiting)
+
+
+def test_an_upload_that_fails_does_not_wait_for_what_it_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_thread, "GRACE_SECONDS", 20.0)
+    slow, cancelled = Slow(), list[bool]()
+    with pytest.raises(KeyboardInterrupt), writer_thread.in_writer_thread(slow, lambda: cancelled.append(True)) as sink:  # noqa: PT012  # the end of the block is under test
+        fill(sink, MAX_WAITING_WRITES)
+        assert slow.begun.wait(60)
+        sink.waiting.append(sink.pool.submit(slow.write, "t1", {"a": 1}))
+        threading.Timer(0.05, slow.go.set).start()
+        raise KeyboardInterrupt
+    assert slow.taken == [("t0", 0)]
+    assert cancelled == []
