@@ -33,6 +33,7 @@ from profsvc.web.api import (
 from profsvc.web.http.openapi import index_of, openapi_document
 from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.responses import json_response, success
+from profsvc.web.http.route_index import RouteIndex
 from profsvc.web.http.routes import accepted_media, add_route
 from profsvc.web.http.state import AppState
 from profsvc.web.middleware import RequestGuard
@@ -58,12 +59,21 @@ ROUTE_MODULES = (
 MIN_GZIP_BYTES = 1000
 
 
+class Application(FastAPI):
+    """An application that finds its routes by an index."""
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """Return all routes."""
+        return list(_routes())
+
+
 def create_app(state: AppState) -> FastAPI:
     """Make the application of a service."""
-    app = FastAPI(title="profsvc", version=settings.version(), openapi_url=None, docs_url=None, redoc_url=None,
+    app = Application(title="profsvc", version=settings.version(), openapi_url=None, docs_url=None, redoc_url=None,
                   redirect_slashes=False)  # fmt: skip
     app.state.profsvc = state
-    app.router.routes.extend(_routes())
+    app.router.routes.append(_route_index())
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _framework_error)
     app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=4)
@@ -88,6 +98,11 @@ def _routes() -> Sequence[BaseRoute]:
     )
     add_route(app, "/v1", get_index, "read", name="index")
     return app.routes
+
+
+@cache
+def _route_index() -> RouteIndex:
+    return RouteIndex(_routes())
 
 
 async def get_index(request: Request) -> Response:

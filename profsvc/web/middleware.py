@@ -21,6 +21,7 @@ from profsvc import store
 from profsvc.errors import DISK_ERROR_CODES, ProfsvcError, ServiceError, SlowClientError, TooLargeError, disk_error
 from profsvc.web.http import authorization
 from profsvc.web.http.json_log import LOG
+from profsvc.web.http.route_index import RouteIndex
 from profsvc.web.http.state import AppState
 from profsvc.web.pages.errors import error_answer
 
@@ -92,7 +93,9 @@ class RequestGuard:
         authorization.check_host(self.state, headers)
         authorization.check_origin(scope["method"], headers)
         application: Starlette = scope["app"]
-        route = authorization.route_of(application.router.routes, scope)
+        (index,) = application.router.routes
+        assert isinstance(index, RouteIndex)
+        route = authorization.route_of(index.possible(scope), scope)
         exchange.route, needed = getattr(route, "path", ""), authorization.scope_of(route)
         grant: store.Grant | None = store.FULL_ACCESS
         if needed != authorization.PUBLIC_SCOPE:
