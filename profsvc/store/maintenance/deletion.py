@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import insert
 
 from profsvc.errors import NotFoundError, UsageError, counted
-from profsvc.store.connection.sql import Connection, Engine, bindparam, text
+from profsvc.store.connection.sql import Connection, Engine, bindparam, dicts_of, text
 from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import in_transaction, reading, writing
 from profsvc.store.ingest.archived_runs import require_rows
@@ -117,7 +117,7 @@ def _delete_run(engine: Engine, run_id: int, listed: Mapping[str, Any] | None = 
 
 def _uploads(connection: Connection, numbers: list[int]) -> list[dict[str, Any]]:
     query = text(_UPLOADS).bindparams(bindparam("numbers", expanding=True))
-    return [dict(row) for row in connection.execute(query, {"numbers": numbers}).mappings()]
+    return dicts_of(connection.execute(query, {"numbers": numbers}))
 
 
 def _record_deletion(connection: Connection, uploads: Iterable[Mapping[str, Any]]) -> None:
@@ -134,7 +134,7 @@ def deleted_uploads(engine: Engine) -> list[dict[str, Any]]:
     """Return deleted files that are not yet removed permanently, lowest number first."""
     with reading(engine) as connection:
         query = text("SELECT * FROM deleted_uploads ORDER BY upload_id")
-        return [dict(row) for row in connection.execute(query).mappings()]
+        return dicts_of(connection.execute(query))
 
 
 def deleted_upload(engine: Engine, upload_id: int) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def aged_runs(
     """
     before = format_time(datetime.now(UTC) - older_than)
     with reading(engine) as connection:
-        rows = [dict(row) for row in connection.execute(text(_AGED)).mappings()]
+        rows = dicts_of(connection.execute(text(_AGED)))
         tags = connection.execute(text("SELECT run_id, key, value FROM run_tags")).all()
     wanted = keep_tagged or {}
     kept = {run for run, key, value in tags if key in wanted and wanted[key] in {None, value}}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from profsvc.store.connection.sql import Connection, Engine, bindparam, text
+from profsvc.store.connection.sql import Connection, Engine, bindparam, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.contents.run_views import ALL_BRANCHES, BRANCH_SQL
 
@@ -259,7 +259,7 @@ def uploads_between(
     """Return the uploads after the number ``since``, or among ``late``, and before the time ``until``."""
     with reading(engine) as connection:
         values = {"project": project, "since": since, "until": until, "late": list(late)}
-        return [dict(row) for row in connection.execute(_with_late(_UPLOADS), values).mappings()]
+        return dicts_of(connection.execute(_with_late(_UPLOADS), values))
 
 
 def _with_late(query: str) -> Any:
@@ -291,7 +291,7 @@ def refusals_between(engine: Engine, project: str, since: int, until: str) -> li
     """Return the files refused after the number ``since`` and before the time ``until``."""
     with reading(engine) as connection:
         values = {"project": project, "since": since, "until": until}
-        return [dict(row) for row in connection.execute(text(_REFUSED), values).mappings()]
+        return dicts_of(connection.execute(text(_REFUSED), values))
 
 
 def predictions_of_runs(engine: Engine, run_ids: Sequence[int]) -> list[dict[str, Any]]:
@@ -301,7 +301,7 @@ def predictions_of_runs(engine: Engine, run_ids: Sequence[int]) -> list[dict[str
     with reading(engine) as connection:
         for begin in range(0, len(run_ids), RUNS_PER_QUERY):
             asked = {"runs": list(run_ids[begin : begin + RUNS_PER_QUERY])}
-            found += [dict(row) for row in connection.execute(query, asked).mappings()]
+            found += dicts_of(connection.execute(query, asked))
     return found
 
 

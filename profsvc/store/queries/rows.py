@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.store.connection.sql import Engine, text
+from profsvc.store.connection.sql import Engine, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.catalog import KINDS, in_dialect
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
@@ -92,7 +92,7 @@ def select(engine: Engine, view: str, **only: Any) -> list[dict[str, Any]]:
     """Return the rows of a view with these column values (None: is null), as dicts with None for null."""
     query = select_of(engine, view, only)
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(text(query), only).mappings()]
+        return dicts_of(connection.execute(text(query), only))
 
 
 def newest_characterizations(engine: Engine, project: str | None = None) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def newest_characterizations(engine: Engine, project: str | None = None) -> list
     )
     with reading(engine) as connection:
         values = {} if project is None else {"project": project}
-        return [dict(row) for row in connection.execute(query, values).mappings()]
+        return dicts_of(connection.execute(query, values))
 
 
 def results_without_launch(engine: Engine, view: str, run_id: int) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ def results_without_launch(engine: Engine, view: str, run_id: int) -> list[dict[
         f" ORDER BY {ORDER[view]}"
     )
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(query, {"run_id": run_id}).mappings()]
+        return dicts_of(connection.execute(query, {"run_id": run_id}))
 
 
 def find_run(engine: Engine, name_or_id: str | int, project: str | None = None) -> int:
@@ -182,4 +182,4 @@ def sensors(engine: Engine, run_id: int) -> list[dict[str, Any]]:
         " ON t.sensor_id = s.sensor_id WHERE s.run_id = :run_id ORDER BY s.sensor_id"
     )
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(query, {"run_id": run_id}).mappings()]
+        return dicts_of(connection.execute(query, {"run_id": run_id}))

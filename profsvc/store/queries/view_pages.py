@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from profsvc import specs
 from profsvc.errors import AccessError, NotFoundError, UsageError
-from profsvc.store.connection.sql import Connection, Engine, text
+from profsvc.store.connection.sql import Connection, Engine, dicts_of, text
 from profsvc.store.queries.readings import sample_blocks
 from profsvc.store.queries.rows import ORDER, files_of_launch
 from profsvc.store.queries.time_limit import reading_with_timeout
@@ -182,7 +182,7 @@ def list_view(
         if engine.dialect.name == "sqlite" and key and _is_of_files(key[0], only, project):
             rows = _rows_by_file(connection, view, only, key, place, asked, project, limit + 1)
         else:
-            rows = [dict(row) for row in connection.execute(text(query), values).mappings()]
+            rows = dicts_of(connection.execute(text(query), values))
     truncated = len(rows) > limit
     found, following = rows[:limit], None
     if truncated:
@@ -323,7 +323,7 @@ def _rows_by_file(
             if place is not None:
                 low, high = (max(low, place), high) if sign == ">" else (low, min(high, place))
             given = values | {"low": low, "high": high, "file_run": run_id, "most": most - len(rows)}
-            rows += [dict(row) for row in connection.execute(query, given).mappings()]
+            rows += dicts_of(connection.execute(query, given))
             if len(rows) >= most:
                 break
     return rows

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.store.connection.sql import Connection, Engine, bindparam, text
+from profsvc.store.connection.sql import Connection, Engine, bindparam, dicts_of, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_row, insert_rows
@@ -185,7 +185,7 @@ def state_history(engine: Engine, finding_id: int) -> list[dict[str, Any]]:
         " WHERE finding_id = :finding_id ORDER BY item"
     )
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(query, {"finding_id": finding_id}).mappings()]
+        return dicts_of(connection.execute(query, {"finding_id": finding_id}))
 
 
 def series_of_finding(engine: Engine, finding_id: int) -> str:
@@ -202,4 +202,4 @@ def findings_of_series(engine: Engine, series: str) -> list[dict[str, Any]]:
         " ORDER BY changed_at, finding_id"
     )
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(query, {"series": series}).mappings()]
+        return dicts_of(connection.execute(query, {"series": series}))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from profsvc.store.connection.sql import Connection, Engine, bindparam, text
+from profsvc.store.connection.sql import Connection, Engine, bindparam, dicts_of, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
 from profsvc.store.ingest.writers.bulk_insert import insert_rows
@@ -237,7 +237,7 @@ def scored_predictions(
         recorded = {name: int(number) for name, number in connection.execute(text(query), asked).all()}
         query = f"SELECT {', '.join(SCORE_COLUMNS)} FROM v1_predictions WHERE (left_out IS NULL{too}){where}"
         query += " ORDER BY prediction_id DESC LIMIT :most"
-        rows = [dict(row) for row in connection.execute(text(query), {**asked, "most": most}).mappings()]
+        rows = dicts_of(connection.execute(text(query), {**asked, "most": most}))
     return rows[::-1], recorded
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from profsvc.errors import NotFoundError
-from profsvc.store.connection.sql import Connection, Engine, text
+from profsvc.store.connection.sql import Connection, Engine, dicts_of, text
 from profsvc.store.connection.timestamps import format_time, parse_time
 from profsvc.store.connection.transactions import reading, writing
 
@@ -95,7 +95,7 @@ def add_schedule(
 def list_schedules(engine: Engine) -> list[dict[str, Any]]:
     """Return every schedule: its row, when its newest slot was due, and when the first lease of them runs out."""
     with reading(engine) as connection:
-        rows = [dict(row) for row in connection.execute(text(_LISTED), {"asked": f"{MANUAL_PREFIX}%"}).mappings()]
+        rows = dicts_of(connection.execute(text(_LISTED), {"asked": f"{MANUAL_PREFIX}%"}))
     return [row | {"arguments": json.loads(row["arguments"])} for row in rows]
 
 

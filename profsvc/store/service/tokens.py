@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from profsvc.errors import NotFoundError, ServiceError, UsageError
 from profsvc.store.connection import locks
 from profsvc.store.connection.locks import lock_file_of
-from profsvc.store.connection.sql import Engine, text
+from profsvc.store.connection.sql import Engine, dicts_of, text
 from profsvc.store.connection.timestamps import format_time
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
@@ -91,7 +91,7 @@ def list_tokens(engine: Engine) -> list[dict[str, Any]]:
         f" CASE WHEN {_ACTIVE} THEN 1 ELSE 0 END AS active FROM tokens ORDER BY token_id"
     )
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(query, {"now": format_time(datetime.now(UTC))}).mappings()]
+        return dicts_of(connection.execute(query, {"now": format_time(datetime.now(UTC))}))
 
 
 def revoke_token(engine: Engine, name_or_id: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sqlalchemy import insert
 
 from profsvc.errors import ServiceError, UsageError, counted
 from profsvc.store.connection import postgres
-from profsvc.store.connection.sql import Connection, Engine, bindparam, text
+from profsvc.store.connection.sql import Connection, Engine, bindparam, dicts_of, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.maintenance.archive import contents
@@ -104,7 +104,7 @@ def closed_months(engine: Engine, before: date) -> list[Month]:
     before = min(before, datetime.now(UTC).date())
     with reading(engine) as connection:
         query, values = text(_CLOSED), {"before": f"{before:%Y-%m}-01"}
-        rows = [dict(row) for row in connection.execute(query, values).mappings()]
+        rows = dicts_of(connection.execute(query, values))
     waits = unfinished(engine)
     months: dict[str, Month] = {}
     for row in rows:
@@ -170,7 +170,7 @@ def finish_interrupted(engine: Engine) -> list[Archive]:
 def _archives(engine: Engine, state: str) -> list[dict[str, Any]]:
     with reading(engine) as connection:
         query = text("SELECT * FROM archives WHERE state = :state ORDER BY month, part")
-        return [dict(row) for row in connection.execute(query, {"state": state}).mappings()]
+        return dicts_of(connection.execute(query, {"state": state}))
 
 
 def _store_id(engine: Engine) -> str:

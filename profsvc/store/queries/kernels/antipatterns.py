@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from profsvc.store.connection.sql import Engine, text
+from profsvc.store.connection.sql import Engine, dicts_of, text
 from profsvc.store.connection.transactions import reading
 
 _LOST = text("""
@@ -31,7 +31,7 @@ _INSTRUCTIONS = text("""
 def lost_of_kernels(engine: Engine, run_id: int) -> list[dict[str, Any]]:
     """Return per pattern and kernel of a run: launches, their time, and the sum of lost share x time."""
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(_LOST, {"run_id": run_id}).mappings()]
+        return dicts_of(connection.execute(_LOST, {"run_id": run_id}))
 
 
 def saved_by_cause(engine: Engine, run_id: int) -> dict[str, float]:
@@ -44,4 +44,4 @@ def executed_instructions(engine: Engine, run_id: int, launch_id: int) -> list[d
     """Return the instructions of a launch that its source page counts, each once."""
     with reading(engine) as connection:
         values = {"run_id": run_id, "launch_id": launch_id}
-        return [dict(row) for row in connection.execute(_INSTRUCTIONS, values).mappings()]
+        return dicts_of(connection.execute(_INSTRUCTIONS, values))

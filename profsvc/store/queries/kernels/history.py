@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from profsvc.errors import NotFoundError
 from profsvc.kernel_names import matching_kernels, short_name_prefix
-from profsvc.store.connection.sql import Connection, Engine, Result, bindparam, text
+from profsvc.store.connection.sql import Connection, Engine, Result, bindparam, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.time_limit import reading_with_timeout
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD, WHOLE_RUN_ID
@@ -184,13 +184,13 @@ def kernels_named(engine: Engine, name: str, project: str | None = None) -> list
     with reading_with_timeout(engine, 60.0) as connection:
         for condition, value in asked:
             query = text(_KERNELS.format(named=condition, among=among))
-            if rows := [dict(row) for row in connection.execute(query, values | {"name": value}).mappings()]:
+            if rows := dicts_of(connection.execute(query, values | {"name": value})):
                 return rows
         values["begin"] = begin = short_name_prefix(name)
         if not begin or "\0" in begin:
             return []
         like = text(_KERNELS.format(named=f"substr(k.kernel_short, 1, {len(begin)}) = :begin", among=among))
-        rows = [dict(row) for row in connection.execute(like, values).mappings()]
+        rows = dicts_of(connection.execute(like, values))
     meant = set(matching_kernels(name, [row["kernel"] for row in rows]))
     return [row for row in rows if row["kernel"] in meant]
 
@@ -222,7 +222,7 @@ def recent_kernels(engine: Engine, project: str | None = None, most: int = 40) -
         asked = values | {"near": NEAR_RUNS, "most": most}
         for rows in (_OF_NEWEST, _SUMMED_OF_NEWEST):
             query = text(_RECENT.format(rows=rows).format(among=among))
-            if found := [dict(row) for row in connection.execute(query, asked).mappings()]:
+            if found := dicts_of(connection.execute(query, asked)):
                 return found
         return []
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from profsvc.store.connection.sql import Engine, text
+from profsvc.store.connection.sql import Engine, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.launches.ordered import LaunchOrder
 from profsvc.store.queries.rows import ORDER
@@ -47,7 +47,7 @@ _NUMBERS = f"""
 
 def _rows(engine: Engine, query: str, **values: Any) -> list[dict[str, Any]]:
     with reading(engine) as connection:
-        return [dict(row) for row in connection.execute(text(query), values).mappings()]
+        return dicts_of(connection.execute(text(query), values))
 
 
 def _among(numbers: Iterable[int]) -> str:
@@ -76,7 +76,7 @@ def launch_rows(engine: Engine, view: str, run_id: int, launch_ids: Sequence[int
                 f"SELECT m.* FROM {launches_among(engine, view, part)} AND m.run_id = :run_id{also}"
                 f" ORDER BY {ORDER[view]}"
             )
-            found += [dict(row) for row in connection.execute(query, {"run_id": run_id, **only}).mappings()]
+            found += dicts_of(connection.execute(query, {"run_id": run_id, **only}))
     return found
 
 

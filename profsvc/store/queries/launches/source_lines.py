@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from profsvc.store.connection.sql import Engine, bindparam, text
+from profsvc.store.connection.sql import Engine, bindparam, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.contents.source import KIND_BITS
@@ -77,7 +77,7 @@ def launches_with_source(engine: Engine, run_id: int) -> list[dict[str, Any]]:
     """
     with reading(engine) as connection:
         values = {"run_id": run_id, "step": IDS_PER_UPLOAD}
-        return [dict(row) for row in connection.execute(_LAUNCHES, values).mappings()]
+        return dicts_of(connection.execute(_LAUNCHES, values))
 
 
 def stalls_of_lines(engine: Engine, lines: Sequence[int]) -> dict[int, dict[str, int]]:

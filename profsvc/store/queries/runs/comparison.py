@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from profsvc.store.connection.sql import Engine, text
+from profsvc.store.connection.sql import Engine, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.view_definition import FLAGS, UPLOAD_ID_RANGE_SQL
@@ -121,7 +121,7 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
     with reading(engine) as connection:
 
         def rows(query: str) -> list[dict[str, Any]]:
-            return [dict(row) for row in connection.execute(text(query), {"run_id": run_id}).mappings()]
+            return dicts_of(connection.execute(text(query), {"run_id": run_id}))
 
         blank = {"predicted": None, "predicted_flags": None, "bound": None, "estimate": None}
         kernels = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from profsvc.store.connection.sql import Connection, Engine, bindparam, text
+from profsvc.store.connection.sql import Connection, Engine, bindparam, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.nightly_series import BINARY_TAG
 
@@ -117,10 +117,10 @@ def names_of_runs(engine: Engine, run_ids: Sequence[int]) -> dict[int, str]:
         return {int(row["run_id"]): str(row["name"]) for row in _rows(connection, query, {"runs": list(run_ids)})}
 
 
-def _rows(connection: Connection, query: str, asked: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _rows(connection: Connection, query: str, asked: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     own = {name: values for name, values in asked.items() if f":{name}" in query}
     prepared = text(query).bindparams(*(bindparam(name, expanding=True) for name in own))
-    return [dict(row) for row in connection.execute(prepared, own).mappings()]
+    return dicts_of(connection.execute(prepared, own))
 
 
 def _run_facts(connection: Connection, asked: Mapping[str, Any]) -> Iterator[Fact]:
