@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_a_comparison_records_unless_told_not_to(own):
     assert json.loads(own(*MAPPED, "--no-record", "-o", "json").out).get("predictions") is None
     assert "no predictions saved" in own("report", "accuracy").out
     page = own(*MAPPED).out
-    assert "scored: profsvc report accuracy" in page
+    assert re.search(r"scored:\s+profsvc --store \S+ report accuracy", page)
     recorded = json.loads(own(*MAPPED, "-o", "json").out)["predictions"]
     view = json.loads(own("report", "accuracy", "-o", "json").out)
     assert (view["recorded"], view["counted"]) == (recorded["recorded"], recorded["scored"])

@@ -108,8 +108,9 @@ def _text(text: str, kind: str) -> tuple[str, bool, int]:
 def _value(text: str, decimal: str) -> float | None:
     """Return the number of a cell; None where it is not a plain one."""
     try:
-        _plain(0 < len(text) <= MAX_STRICT)
-        number, *_ = _number(text.removeprefix("-"), (PLAIN, False, 1.0, -math.inf, math.inf, ""), decimal)
+        digits = text.removeprefix("-")
+        _plain(bool(digits) and len(text) <= MAX_STRICT)
+        number, *_ = _number(digits, (PLAIN, False, 1.0, -math.inf, math.inf, ""), decimal)
     except OddError:
         return None
     return -number if text[0] == "-" else number

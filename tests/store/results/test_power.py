@@ -286,6 +286,6 @@ def test_a_very_long_log_waits_until_somebody_asks(engine: Engine, monkeypatch: 
     assert store.select(engine, "v1_power", run_id=run_id) == []
     (row,) = store.select(engine, "v1_power_quality", run_id=run_id)
     assert row["flag"] == "not_analysed"
-    assert row["message"].endswith(f"run: profsvc analyze {run_id}")
+    assert row["message"].endswith(f"run: profsvc analyze id:{run_id}")
     pipeline.analyze(engine, run_id, asked=True)
     assert store.select(engine, "v1_power", run_id=run_id)

@@ -60,7 +60,7 @@ def test_the_command_prints_a_row_per_kernel(measured, monkeypatch):
     table = pd.read_csv(pd.io.common.StringIO(call(measured, "measured", "--ipp", "-o", "csv").output))
     assert table.shape[0] == 55
     assert json.loads(call(measured, "profile", "--ipp", "-o", "json").output)["rows"][0]["kernel"]
-    assert "power of each unit for 55 kernels: profsvc power" in call(measured, "measured").output
+    assert "power of each unit for 55 kernels: profsvc --store" in call(measured, "measured").output
     for words in (["--ipp", "--sms"], ["--kernel", "x"], ["--ipp", "--host-power", "1"], ["--ipp", "--sensor", "x"]):
         assert call(measured, "measured", *words).exit_code == 2
 

@@ -21,7 +21,7 @@ def test_what_saves_most_comes_first(shown):
     assert len(rows) == len(best)
     assert [one["title"] in row for one, row in zip(best, rows, strict=True)] == [True] * len(best)
     assert "shared_conflict" in rows[0]
-    assert "11.5 %" in rows[0]
+    assert "11.6 %" in rows[0]
     assert text.index("Kernels and causes by time saved") < text.index('id="launches"')
     assert f'href="/runs/{run}/launches/' in text.partition("Kernels and causes by time saved")[2][:3000]
 
