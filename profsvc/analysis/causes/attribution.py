@@ -25,6 +25,8 @@ from profsvc.analysis.causes.time_budget import Array, TimeBudget
 from profsvc.specs.advice.causes import causes
 
 UNEXPLAINED = "unexplained"
+# A cause whose cure is another kernel, of other tiles and other loads: what no cause explains is lost to it as well.
+BY_ANOTHER_KERNEL = "single_warp_matrices"
 # What rounding leaves of shares that add up.
 SMALLEST_SHARE = 1e-9
 
@@ -64,7 +66,7 @@ def savings(shares: pd.DataFrame, loss: Array) -> pd.DataFrame:
 
     ``shares`` are those of `lost_time`. Flaws never save more than ``loss``, the share of the time that the launch
     loses over its ideal time, and with what is unexplained they save just that. Where it is not known (NaN) they save
-    what they take, and nothing is unexplained.
+    what they take, and nothing is unexplained. Nor is anything where another kernel is the cure.
     """
     names = [name for name in shares if causes()[str(name)].kind == "flaw"]
     flaws = shares[names].fillna(0.0).clip(lower=0.0, upper=1.0)
@@ -72,5 +74,11 @@ def savings(shares: pd.DataFrame, loss: Array) -> pd.DataFrame:
     limit = np.where(np.isnan(loss), whole, loss)
     with np.errstate(all="ignore"):
         scale = np.where(whole > limit, limit / whole, 1.0)
+    flaws = flaws.mul(scale, axis=0)
     rest = limit - whole * scale
-    return flaws.mul(scale, axis=0).assign(**{UNEXPLAINED: np.where(rest > SMALLEST_SHARE, rest, 0.0)})
+    rest = np.where(rest > SMALLEST_SHARE, rest, 0.0)
+    if BY_ANOTHER_KERNEL in flaws:
+        replaced = np.where(flaws[BY_ANOTHER_KERNEL] > 0, rest, 0.0)
+        flaws[BY_ANOTHER_KERNEL] += replaced
+        rest = rest - replaced
+    return flaws.assign(**{UNEXPLAINED: rest})

@@ -8,7 +8,6 @@ from profsvc.analysis.causes.memory_queues import conflicts_share, shared_atomic
 from profsvc.analysis.causes.time_budget import Array, TimeBudget, share_of
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
 from profsvc.analysis.potential.special_functions import conversions, special_unit_warps
-from profsvc.analysis.potential.tensor_work import READ_BY_WARP_GROUPS
 from profsvc.formulas.performance.lost_time import wait_parts
 
 
@@ -52,7 +51,7 @@ def on_chip_causes(budget: TimeBudget) -> OnChipWaits:
     at_barriers = np.fmin(elsewhere, stall["barrier"])
     # A warp group reads operands where they are, and does not wait for them.
     useful, latency = shared.useful * (1 - contended), shared.latency * (1 - conflicts) * (1 - contended)
-    fragments = budget.single_warps * (1 - READ_BY_WARP_GROUPS) * useful
+    fragments = budget.single_warps * useful
     shares = {
         "contended_shared_atomics": wait * of_shared * contended,
         "bank_conflicts": conflicting + at_barriers,

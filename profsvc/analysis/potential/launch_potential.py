@@ -8,7 +8,7 @@ import pandas as pd
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.advice import LATENCY, MEMORY_UNITS
 from profsvc.analysis.potential.latency import fill_ns, with_chains
-from profsvc.analysis.potential.tensor_work import tensor_time
+from profsvc.analysis.potential.tensor_work import by_warp_groups, tensor_time
 from profsvc.analysis.potential.useful_time import (
     UNITS,
     busy_shares,
@@ -44,17 +44,17 @@ def start_ns(c: Counts) -> np.ndarray:
 
 
 @np.errstate(all="ignore")
-def needed_ns(c: Counts, times: pd.DataFrame, share: np.ndarray) -> np.ndarray:
+def needed_ns(c: Counts, figures: pd.DataFrame, times: pd.DataFrame, share: np.ndarray) -> np.ndarray:
     """Time that the useful work of each unit needs, in ns, of shape (launches, units).
 
     It is the time at the rate that the unit sustains, or that of loads that wait for each other. Units of the SMs need
     no more than the mean SM worked: what they did in that time, they sustained, and time of idle SMs is not needed.
-    Memory behind the SMs works for all of them.
+    Memory behind the SMs works for all of them. Where warp groups would multiply, what their matrices need counts.
     """
     active = c["sm_active_cycles_avg"] / c["sm_elapsed_cycles_avg"]
     worked = c["duration_ns"] * np.where((active > 0) & (active < 1), active, np.nan)
     of_sm = np.array([unit not in SHARED_UNITS for unit in times])
-    at_rate = times.to_numpy(dtype="float64") / share
+    at_rate = by_warp_groups(c, figures, times, times.to_numpy(dtype="float64") / share)
     needed = np.where(of_sm & (at_rate > worked[:, None]), worked[:, None], at_rate)
     return with_chains(c, needed, times["issue"].to_numpy(dtype="float64"), UNITS.index("l2"))
 
@@ -124,7 +124,7 @@ def launch_potentials(
     c = Counts(counters)
     T, ramp, times = c["duration_ns"], ramp_ns(c), useful_times(c, figures)
     share = np.array([attainable[u] for u in UNITS])
-    needed = needed_ns(c, times, share)
+    needed = needed_ns(c, figures, times, share)
     start = start_ns(c)
     joint = joint_bound(T, start, needed, np.ones(len(UNITS)))
     ratio = {}

@@ -20,9 +20,6 @@ COMMON_TYPES = ("fp16", "bf16", "tf32", "fp64", "int8")
 # Without operation counters, tensor work is assumed above this utilization of the pipe.
 MIN_PIPE_UTILIZATION = 0.05
 WARP_GROUP_THREADS = 128.0
-# What a warp group reads of shared memory, over what its four warps load, each for itself: of products of matrices
-# and of attention, the same work by both (`fixtures/tensor`), 0.54 and 0.41.
-READ_BY_WARP_GROUPS = 0.5
 
 
 @once
@@ -52,6 +49,25 @@ def uses_single_warps(c: Counts, figures: pd.DataFrame) -> NDArray[np.bool_]:
     staged = c.total("shared_load_inst_warp", "shared_ldsm_inst_warp") > 0
     can_be = has_faster & narrow & staged & (c["block_threads"] >= WARP_GROUP_THREADS)
     return np.asarray(can_be & (groups == 0) & has_tensor_work(c), dtype=np.bool_)
+
+
+@np.errstate(all="ignore")
+def by_warp_groups(c: Counts, figures: pd.DataFrame, times: pd.DataFrame, at_rate: Array) -> Array:
+    """Return ``at_rate``, of shape (launches, units), for instructions of warp groups where those of single warps ran.
+
+    ``times`` are the useful times at peak rates, a column per unit, ``at_rate`` those at the rates that units sustain.
+    One instruction of a group stands for many, it reads its operands where they are, and tiles come as a whole: issue
+    slots, L1 and shared memory need less time than the tensor pipe (`fixtures/tensor`). Special functions stand between
+    two products, as in attention, so that one waits for the other.
+    """
+    single, units = uses_single_warps(c, figures), list(times)
+    needed = at_rate.copy()
+    tensor = units.index("tensor")
+    needed[:, tensor] = at_rate[:, tensor] + np.where(single, times["xu"].fillna(0.0), 0.0)
+    known = single & ~np.isnan(at_rate[:, tensor])
+    for faster in (units.index("issue"), units.index("l1")):
+        needed[:, faster] = np.where(known, 0.0, at_rate[:, faster])
+    return needed
 
 
 @once

@@ -44,11 +44,9 @@ from profsvc.analysis.potential.special_functions import (
     spared_checks,
 )
 from profsvc.analysis.potential.tensor_work import (
-    READ_BY_WARP_GROUPS,
     has_tensor_work,
     tensor_operations,
     tensor_time,
-    uses_single_warps,
 )
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
 
@@ -157,11 +155,10 @@ def arithmetic_operations(c: Counts) -> tuple[Array, Array]:
 
 
 @np.errstate(all="ignore")
-def memory_wavefronts(c: Counts, operands: Array, fragments: Array | float = 1.0) -> tuple[Array, Array, Array]:
+def memory_wavefronts(c: Counts, operands: Array) -> tuple[Array, Array, Array]:
     """Useful wavefronts of loads and of stores at the L1 and shared memory pipe, without conflicts.
 
-    ``fragments``: share of the loads of shared memory that is needed where they load fragments of matrices. Also
-    returned are the loads that L1 served again, and of which the values could stay in registers.
+    Also returned are the loads that L1 served again, and of which the values could stay in registers.
     """
     shared = c.total("shared_load_inst_warp", "shared_store_inst_warp")
     # Wide accesses need several wavefronts each; loads and stores share them in proportion to their number.
@@ -174,7 +171,7 @@ def memory_wavefronts(c: Counts, operands: Array, fragments: Array | float = 1.0
     # operands. With one of four by four, half are left.
     in_registers = 0.5 + word_by_word(c) / 4
     # Each value that passes a barrier is stored and loaded; a shuffle is a single access.
-    kept = {"load": (1 - short_steps(c)[1]) * fragments, "store": 1.0}
+    kept = {"load": 1 - short_steps(c)[1], "store": 1.0}
     for side, crossing in (("load", "l2_to_l1_read_bytes"), ("store", "l1_to_l2_write_bytes")):
         wide = c[f"global_{side}_bytes_requested"] / WAVEFRONT_BYTES
         plain = np.fmax(c[f"global_{side}_inst_warp"], wide)
@@ -365,8 +362,7 @@ def useful_times(counters: pd.DataFrame | Counts, figures: pd.DataFrame) -> pd.D
     lanes = np.clip(c["warp_nonpred_execution_efficiency_fraction"], 0, 1)
     on = np.where(np.isnan(lanes), 1.0, lanes)
     count, operands = arithmetic_operations(c)
-    fragments = np.where(uses_single_warps(c, figures), READ_BY_WARP_GROUPS, 1.0)
-    loads, stores, again = memory_wavefronts(c, operands, fragments)
+    loads, stores, again = memory_wavefronts(c, operands)
     cycles = f["sms"] * c["elapsed_cycles"]
     share = _useful_memory_shares(c, used, loads, stores)
     wanted = {"fp32": (1 - expanded_share(c)) * ~multiplies_matrices(c), "fp64": 1 - double_by_accident(c)}

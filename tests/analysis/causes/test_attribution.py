@@ -78,6 +78,14 @@ def test_flaws_save_the_loss_and_no_more() -> None:
     np.testing.assert_allclose(found.sum(axis=1), [0.45, 0.95, 0.9])
 
 
+def test_nothing_is_unexplained_where_another_kernel_is_the_cure() -> None:
+    table = pd.DataFrame({"barriers": 0.1, "single_warp_matrices": [0.2, 0.0, 0.2, 0.2]})
+    found = savings(table, np.array([0.7, 0.7, np.nan, 0.15]))
+    np.testing.assert_allclose(found["single_warp_matrices"], [0.6, 0.0, 0.2, 0.1])
+    np.testing.assert_allclose(found["barriers"], [0.1, 0.1, 0.1, 0.05])
+    np.testing.assert_allclose(found["unexplained"], [0.0, 0.6, 0.0, 0.0], atol=1e-12)
+
+
 def test_without_stalls_nothing_is_attributed() -> None:
     bare = {name: value for name, value in QUIET.items() if not name.startswith("stall_")}
     assert shares([bare]).isna().all(axis=None)

@@ -197,9 +197,10 @@ def test_the_ratios_are_the_speedup_as_the_source_writes_it(demo: Engine) -> Non
 def test_time_of_idle_sms_is_not_needed_by_their_units() -> None:
     # A quarter of the time is idle; at 80 % of its peak each unit would need 90 % of the time.
     idle = {"sm_elapsed_cycles_avg": 1e5, "sm_active_cycles_avg": 0.75e5}
-    c = Counts(frame([idle, {**idle, "sm_active_cycles_avg": 0.0}]))
+    table = frame([idle, {**idle, "sm_active_cycles_avg": 0.0}])
+    c, figures = Counts(table), peaks(table, H200)[0]
     times = pd.DataFrame({unit: [0.72e5, 0.72e5] for unit in UNITS})
-    needed = pd.DataFrame(needed_ns(c, times, np.full(len(UNITS), 0.8)), columns=UNITS)
+    needed = pd.DataFrame(needed_ns(c, figures, times, np.full(len(UNITS), 0.8)), columns=UNITS)
     assert needed.loc[0, ["fp64", "issue", "l1"]].tolist() == pytest.approx([0.75e5] * 3)
     assert needed.loc[0, ["dram", "l2"]].tolist() == pytest.approx([0.9e5] * 2), "they serve all SMs"
     assert needed.loc[1].tolist() == pytest.approx([0.9e5] * len(UNITS)), "not counted"

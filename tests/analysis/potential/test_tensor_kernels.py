@@ -202,8 +202,16 @@ def test_kernels_of_single_warps_have_that_cause_first_or_second(tensor: Engine)
     assert set(rows[rows["cause"] == SINGLE_WARPS]["place"]) == set(OF_SINGLE_WARPS)
 
 
-def test_pairs_that_nobody_had_seen_have_the_cause_first_or_second(engine: Engine) -> None:
-    """Of the ten kernels of single warps seven had it first by the version that was made without them."""
+def test_potential_of_single_warps_is_about_what_warp_groups_achieve(tensor: Engine, bounds: pd.DataFrame) -> None:
+    own = CASES["mended_by"].notna().to_numpy() & bounds.index.isin(OF_SINGLE_WARPS)
+    achieved = bounds["duration_ns"][own].to_numpy() / bounds["duration_ns"][CASES["mended_by"][own]].to_numpy()
+    ratio = np.log(bounds["speedup"][own].to_numpy() / achieved)
+    assert own.sum() == 8
+    assert np.median(np.abs(ratio)) < 0.2
+    assert np.abs(ratio).max() < 0.3
+
+
+def test_pairs_have_that_cause_first_or_second_and_about_its_potential(engine: Engine) -> None:
     with (PAIRS / "ncu_raw_base.csv.gz").open("rb") as stream:
         pipeline.ingest(engine, stream, "pairs", store.RunInfo(name="pairs"))
     rows = pd.DataFrame(store.select(engine, "v1_causes"))
@@ -211,4 +219,10 @@ def test_pairs_that_nobody_had_seen_have_the_cause_first_or_second(engine: Engin
     variants = pd.read_csv(PAIRS / "cases.csv")["variant"]
     own = rows[rows["cause"] == SINGLE_WARPS].set_index("place")["rank"]
     assert sorted(own.index) == variants.index[variants == "a"].tolist()
-    assert ((own == 1).sum(), (own <= 2).sum()) == (7, 9)
+    assert ((own == 1).sum(), (own <= 2).sum()) == (8, 10)
+    found = [row for row in store.select(engine, "v1_potential") if row["launch_id"] is not None]
+    table = pd.DataFrame(found).sort_values("launch_id")
+    duration, slow = table["duration_ns"].to_numpy(), (variants == "a").to_numpy()
+    ratio = np.log(table["speedup"].to_numpy()[slow] * duration[~slow] / duration[slow])
+    assert np.median(np.abs(ratio)) < 0.2
+    assert np.abs(ratio).max() < 0.3
