@@ -52,7 +52,7 @@ def test_the_readme_is_short():
 def test_the_demo_and_test_commands_stand_after_their_markers():
     assert after("demo command").endswith("profsvc demo")
     test = after("test command")
-    for tool in ("ruff check .", "ruff format --check .", "mypy", "pytest -n 2"):
+    for tool in ("ruff check .", "ruff format --check .", "mypy", "pytest -n 3"):
         assert tool in test
     assert "\n" not in test
 

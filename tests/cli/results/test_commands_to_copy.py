@@ -2,22 +2,39 @@
 
 import json
 import shlex
+import shutil
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from profsvc.cli.application import app
+from tests.conftest import ROOT
 
 NAMES = ("2", "1", "it's $HOME `x`", "-q", "id:9", "a\nb")
 """Names of runs: the numbers of others, what a shell reads, an option, the way to give a number, and two lines."""
 
 
+@pytest.fixture(scope="module")
+def named_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a store where each run has a kernel of its own."""
+    folder = tmp_path_factory.mktemp("named")
+    (folder / "stored").mkdir()
+    lines = (ROOT / "fixtures" / "ncu_raw" / "plain.csv").read_text()
+    for number in range(1, len(NAMES) + 1):
+        (folder / f"{number}.csv").write_text(lines.replace("saxpy", f"kernel_{number}"))
+    uploads = [(number, "--run", name) for number, name in enumerate(NAMES, 1)]
+    for number, *run in [*uploads, (1, "--run", "2", "--project", "other")]:
+        words = ["--store", str(folder / "stored" / "store.sqlite"), "upload", str(folder / f"{number}.csv"), *run]
+        done = CliRunner().invoke(app, words, env={"PROFSVC_URL": None})
+        assert done.exit_code == 0, done.output
+    return folder / "stored"
+
+
 @pytest.fixture
-def named(cli, fixtures, tmp_path):
-    """A store where each run has a kernel of its own."""
-    lines = (fixtures / "ncu_raw" / "plain.csv").read_text()
-    for number, name in enumerate(NAMES, 1):
-        export = tmp_path / f"{number}.csv"
-        export.write_text(lines.replace("saxpy", f"kernel_{number}"))
-        assert cli("upload", export, "--run", name).code == 0
-    assert cli("upload", tmp_path / "1.csv", "--run", "2", "--project", "other").code == 0
+def named(cli, named_store, store_file):
+    """The command line on a copy of that store."""
+    shutil.copytree(named_store, store_file.parent, dirs_exist_ok=True)
     return cli
 
 
