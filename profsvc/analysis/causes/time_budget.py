@@ -52,7 +52,7 @@ def _issued(c: Counts) -> Array:
 def share_of(part: Array, whole: Array | float) -> Array:
     """Return part / whole in [0, 1], 0 where unknown."""
     with np.errstate(all="ignore"):
-        return np.clip(np.nan_to_num(part / whole), 0.0, 1.0)
+        return np.minimum(np.fmax(part / whole, 0.0), 1.0)
 
 
 @np.errstate(all="ignore")

@@ -64,7 +64,7 @@ def divided_share(c: Counts) -> Array:
     arithmetic = np.fmax(np.nansum(operations, axis=0) * c["elapsed_cycles"], c["inst_fp32_thread"]) / 32
     divisions = np.clip(np.nan_to_num(special_unit_warps(c)) - np.nan_to_num(arithmetic), 0, None)
     share: Array = np.clip(np.nan_to_num(DIVISION_LENGTH * divisions / c["inst_executed_warp"]), 0, 1)
-    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    every = all_instructions(c)
     whole, long, prepared = integer_divisions(c), *_long_and_prepared_divisions(c)
     spared = 3 * DIVISION_LENGTH * (whole - long) + LONG_DIVISION_LENGTH * long + PREPARED_DIVISION_LENGTH * prepared
     return np.where(every > 0, counted_share(spared, every), share)
@@ -86,7 +86,7 @@ def proven_overhead_share(c: Counts) -> Array:
 
     Those that move one bit at a time, beyond those that words take, and those for upper halves of indices.
     """
-    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    every = all_instructions(c)
     return counted_share(c.total("inst_bit_by_bit_thread", "inst_index_upper_thread"), every)
 
 
@@ -98,11 +98,28 @@ THREAD_CLASSES = (
 OVERHEAD_CLASSES = ("integer", "control", "bit", "uniform")
 
 
+@once
+def instructions_by_class(c: Counts) -> Array:
+    """Instructions of all threads, a row for each of `THREAD_CLASSES`; 0 where not counted."""
+    counts: Array = np.fmax(np.array([c[f"inst_{name}_thread"] for name in THREAD_CLASSES]), 0.0)
+    return counts
+
+
+@once
+def all_instructions(c: Counts) -> Array:
+    """Instructions of all threads of all classes; 0 where none was counted."""
+    # Row after row: `np.sum` adds up in another order where there is one launch, and a launch has one result.
+    return np.asarray(sum(instructions_by_class(c)))
+
+
+@once
+def _shares_by_class(c: Counts) -> Array:
+    return counted_share(instructions_by_class(c), all_instructions(c))
+
+
 def class_shares(c: Counts) -> dict[str, Array]:
     """Share of the instructions of all threads that each class of `THREAD_CLASSES` has; 0 where none was counted."""
-    counts = {name: np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES}
-    every = np.asarray(sum(counts.values()))
-    return {name: counted_share(count, every) for name, count in counts.items()}
+    return dict(zip(THREAD_CLASSES, _shares_by_class(c), strict=True))
 
 
 def overhead_per_instruction(c: Counts) -> Array:
@@ -131,7 +148,7 @@ def _accurate_roots(c: Counts, of: dict[str, Array]) -> Array:
 
     Each has a slow path, and an instruction before it sets where the lanes of a warp meet again (BSSY).
     """
-    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    every = all_instructions(c)
     special = counted_share(special_functions(c) - integer_divisions(c), every)
     # The arithmetic of other functions is not theirs.
     arithmetic = np.clip(of["fp32"] * (1 - expanded_share(c)) - special, 0, None)
@@ -147,7 +164,7 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     """Share of the instructions of active lanes that a cheaper form of the same computation spares, by cause."""
     of, expanded = class_shares(c), expanded_share(c)
     divided = divided_share(c)
-    every = np.asarray(sum(np.nan_to_num(c[f"inst_{name}_thread"]) for name in THREAD_CLASSES))
+    every = all_instructions(c)
     serving = 1 + overhead_per_instruction(c)
     doubled = np.where(of["fp64"] > 0, of["bit_convert"], 0.0) * serving
     # The same function of single precision is shorter.
