@@ -246,6 +246,7 @@ from .results.findings import (
     differences_of_findings as differences_of_findings,
     findings_of_series as findings_of_series,
     findings_of_night as findings_of_night,
+    follow_repeated_uploads as follow_repeated_uploads,
     known_findings as known_findings,
     series_of_finding as series_of_finding,
     set_finding as set_finding,

@@ -52,6 +52,8 @@ class NightScope(NamedTuple):
     """Kernels that have several names."""
     renames: Sequence[Rename]
     """Those that got another one."""
+    out_of_order: Sequence[Row]
+    """New runs that say they were measured before runs that reports looked at."""
     awaited: Sequence[Sequence[int]]
     """Numbers of uploads, as first and last ones, that were given but not seen: a later report looks at them."""
 
@@ -99,6 +101,7 @@ def document(
         "uncorrected": _uncorrected(looked),
         "older_analysis": looked.older_analysis,
         "repeated": looked.runs.loc[looked.runs["repeats"].notna(), list(REPEATED_COLUMNS)].to_dict("records"),
+        "out_of_order": list(looked.out_of_order),
         "uploads": _upload_counts(looked),
         "predictions": list(looked.predictions),
     }

@@ -29,6 +29,7 @@ from profsvc.pipeline.nightly.document import NightScope, document, history, sev
 from profsvc.pipeline.nightly.evidence import finding_differences, suspicion_differences
 from profsvc.pipeline.nightly.kernels import kernel_changes
 from profsvc.pipeline.nightly.origins import with_costs, with_origins
+from profsvc.pipeline.nightly.out_of_order import out_of_order
 from profsvc.pipeline.nightly.period import ReportPeriod, report_period
 from profsvc.pipeline.nightly.renames import find_renames
 from profsvc.reports.nightly.content import MAX_DETAILS
@@ -92,6 +93,8 @@ def _report_of_night(
             f"it; preview it with --dry-run, or delete that report: profsvc report delete {later['report_id']}"
         )
     before = adjacent.before
+    if not dry_run:
+        store.follow_repeated_uploads(engine)
     looked = _night_scope(engine, scope, span, before)
     tonight = looked.runs["run_id"].tolist()
     verdict = find_changes(looked.points, looked.known, tonight, zone)
@@ -153,6 +156,7 @@ def _night_scope(engine: "Engine", scope: str, span: ReportPeriod, before: Mappi
     older = int(of_older_analysis(runs).sum())
     return NightScope(
         tonight, fresh, uploads, refused, predictions, known, covered, {}, [], kernels, older, names, renamed.renames,
+        out_of_order(runs, span.zone),
         [span for span in awaited if span[1] > newest - store.MAX_UPLOADS_BACK],
     )  # fmt: skip
 

@@ -35,7 +35,8 @@ def parts(document: Row) -> list[Part]:
     made = (
         _found(document), _kernels(document), _moved(document), _reruns(document), _open(document),
         _explained(document), _told(document), _uploads(document), _predictions(document), _uncorrected(document),
-        _older_analysis(document), _repeated(document), _without_device(document), _runs(document),
+        _older_analysis(document), _repeated(document), _out_of_order(document), _without_device(document),
+        _runs(document),
     )  # fmt: skip
     return [part for part in made if part.rows or part.words or part.findings]
 
@@ -255,6 +256,18 @@ def _repeated(document: Row) -> Part:
     ]
     words += _more(repeated, MAX_ROWS, "run", JSON)
     return Part("Repeated files", ("run", "project", "has the files of", "binary"), rows, words if rows else [])
+
+
+def _out_of_order(document: Row) -> Part:
+    late = document.get("out_of_order", [])  # reports of before lack it
+    rows = [tuple(short(one[name]) for name in ("run", "project", "at", "newest")) for one in late[:MAX_ROWS]]
+    words = [
+        "each of these runs stands where it was measured, before runs of earlier reports: a change since then is not "
+        "judged as one of the newest nights; if the clock of the host was wrong, delete the run and upload its files "
+        "again with: profsvc upload --at TIME"
+    ]
+    words += _more(late, MAX_ROWS, "run", JSON)
+    return Part("Runs out of order", ("run", "project", "at (UTC)", "newest night before"), rows, words if rows else [])
 
 
 def _without_device(document: Row) -> Part:

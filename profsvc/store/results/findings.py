@@ -49,6 +49,24 @@ _STORED_STATES = """
 """
 
 
+# Runs that were deleted, that findings name, and whose files were uploaded again into a run of the same name.
+_UPLOADED_AGAIN = """
+    SELECT d.run_id AS deleted, min(r.run_id) AS again FROM deleted_uploads d
+    JOIN uploads u ON u.sha256 = d.sha256
+    JOIN runs r ON r.run_id = u.run_id AND r.project = d.project AND r.name = d.run
+    WHERE d.run_id IN (SELECT run_id FROM findings UNION SELECT run_before_id FROM findings)
+      AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.run_id = d.run_id)
+    GROUP BY d.run_id
+"""
+_FOLLOW = (
+    """
+    UPDATE findings SET run_id = :again WHERE run_id = :deleted
+      AND NOT EXISTS (SELECT 1 FROM findings o WHERE o.series = findings.series AND o.run_id = :again)
+    """,
+    "UPDATE findings SET run_before_id = :again WHERE run_before_id = :deleted",
+)
+
+
 class StateChange(NamedTuple):
     """A state that a night gives a finding, and why; ``said_at`` is the time of the newest run that it looked at."""
 
@@ -80,6 +98,17 @@ def stored_states(engine: Engine, run_ids: Collection[int]) -> dict[tuple[str, i
     with reading(engine) as connection:
         rows = connection.execute(query, {"runs": list(run_ids)})
         return {(str(row.series), int(row.run_id)): str(row.state) for row in rows}
+
+
+def follow_repeated_uploads(engine: Engine) -> None:
+    """Let findings of a run that was deleted name the run into which its files were uploaded again."""
+    with reading(engine) as connection:
+        found = dicts_of(connection.execute(text(_UPLOADED_AGAIN)))
+    if found:
+        with writing(engine) as connection:
+            for row in found:
+                for query in _FOLLOW:
+                    connection.execute(text(query), row)
 
 
 def write_findings(

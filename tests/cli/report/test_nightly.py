@@ -8,8 +8,9 @@ import pytest
 
 from profsvc import store
 from profsvc.web.http.state import AppState
+from tests.benchmarks.night_record import TRACE
 from tests.conftest import opened
-from tests.inputs.nights import KERNELS, day, put
+from tests.inputs.nights import DEVICE, KERNELS, day, put
 from tests.web.conftest import running
 
 NIGHTS = 12
@@ -180,3 +181,46 @@ def test_a_regression_comes_before_a_report_that_was_not_delivered(
     told = nightly(cli, NIGHTS - 1, "--channel", "out", "--fail-on", fail_on)
     assert told.code == code
     assert "Error: the report is stored, but was not delivered to out" in told.err
+
+
+def trace(folder, night, gemm_ns):
+    """Return a file with launches of a kernel, and others of one that stays."""
+    times = {"gemm": gemm_ns + night % 3, "saxpy": 25_000 + night % 2}
+    rows = [
+        f"{number * 10**6},{ns},{number + 1},64,1,1,256,1,1,32,0,0,,,,,{DEVICE} (0),1,7,{kernel}"
+        for number, (kernel, ns) in enumerate(times.items())
+    ]
+    file = folder / f"night{night}.csv"
+    file.write_text("\n".join([TRACE, *rows, ""]))
+    return file
+
+
+def test_a_finding_follows_files_that_are_uploaded_again_after_their_run_was_deleted(cli, tmp_path):
+    for night in range(NIGHTS):
+        file = trace(tmp_path, night, 800_000 if night < NIGHTS - 3 else 840_000)
+        assert cli("upload", file, "--run", f"night {night}", "--at", f"{day(night)}T02:00:00Z").code == 0
+        if night >= NIGHTS - 4:
+            nightly(cli, night)
+    first = f"night {NIGHTS - 3}"
+    assert cli("delete", first, "--all", "--yes").code == 0
+    assert "since a run that was deleted" in nightly(cli, NIGHTS).out
+    again = cli("upload", tmp_path / f"night{NIGHTS - 3}.csv", "--run", first, "--at", f"{day(NIGHTS - 3)}T02:00:00Z")
+    assert again.code == 0
+    assert f"since run {first}" in nightly(cli, NIGHTS).out
+    assert f"in run {first}" in cli("findings", "show", 1).err
+
+
+def test_runs_of_a_host_whose_clock_was_set_back_are_named(cli, tmp_path):
+    for night in range(NIGHTS):
+        file, stands = trace(tmp_path, night, 800_000), day(night if night < NIGHTS - 1 else 3)
+        assert cli("upload", file, "--run", f"night {night}", "--at", f"{stands}T03:00:00Z").code == 0
+        if night >= NIGHTS - 2:
+            said = nightly(cli, night).out
+            assert ("Runs out of order" in said) == (night == NIGHTS - 1)
+    told = said[said.index("Runs out of order") :].splitlines()
+    assert told[2].split() == ["night", str(NIGHTS - 1), "default", f"{day(3)}T03:00:00Z", str(day(NIGHTS - 2))]
+    # A second file of an old run is no run of an old night.
+    log = tmp_path / "power.csv"
+    log.write_text("\n".join(["t,P", *(f"{100 * row},{300_000 + row}" for row in range(30)), ""]))
+    assert cli("upload", log, "--run", "night 0", "--column", "t=time:ms", "--column", "P=power:mW").code == 0
+    assert "Runs out of order" not in nightly(cli, NIGHTS).out
