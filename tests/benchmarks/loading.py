@@ -3,11 +3,12 @@
 Run it with ``python -m tests.benchmarks.loading``. It generates a gpu-trace of nvprof (5 million rows), a log of the
 power of a board (10 million readings) and a details page of Nsight Compute (1.6 million rows; ``--scale 0.1`` makes a
 tenth of everything), and loads each into SQLite and Postgres: profsvc reads, stores and sums it up, and keeps a copy of
-the bytes; the peers take the rows as they are. Two lines are of profsvc: until what the file says is committed and can
-be queried, as the peers do, and until the results of the analysis are there as well, which no peer has. Of each peer
-the ratios to both are printed; above 1 profsvc is the faster. Times are without the imports; the memory is the highest
-of the process, for the peers with that of their programs; profsvc manages it as ``profsvc upload`` does, garbage
-included.
+the bytes; the peers take the rows as they are. psql loads the trace also into a table with a primary key, as a store
+has one for its launches: ``python -m tests.benchmarks.launch_keys`` says what that costs. Two lines are of profsvc:
+until what the file says is committed and can be queried, as the peers do, and until the results of the analysis are
+there as well, which no peer has. Of each peer the ratios to both are printed; above 1 profsvc is the faster. Times are
+without the imports; the memory is the highest of the process, for the peers with that of their programs; profsvc
+manages it as ``profsvc upload`` does, garbage included.
 """
 
 import random
@@ -30,6 +31,7 @@ START = """
 import os, resource, subprocess, sys, time
 path, target, skip = sys.argv[1], sys.argv[2], int(sys.argv[3])
 names = sys.argv[4].split(",")
+key = sys.argv[5]
 """
 END = """
 took = time.perf_counter() - begin
@@ -93,9 +95,11 @@ subprocess.run([*run, "-c", f"CREATE TABLE rows ({columns})"], check=True)
 words = f"\\\\copy rows FROM PROGRAM 'tail -n +{skip + 1} {path}' WITH (FORMAT csv)"
 subprocess.run([*run, "-c", words], check=True)
 """
+# Numbers of launches are unique, so they can be the key of a trace; the other files have no such column.
+KEYED_COPY = COPY.replace('"{name}" TEXT', '"{name}" {"BIGINT PRIMARY KEY" if name == key else "TEXT"}')
 PEERS = {
     "sqlite": (("sqlite3 .import", IMPORT), ("DuckDB, own file", DUCKDB), ("pandas to_sql", TO_SQL)),
-    "postgresql": (("psql \\copy", COPY),),
+    "postgresql": (("psql \\copy", COPY), ("\\copy, with a key", KEYED_COPY)),
 }
 
 
@@ -122,17 +126,18 @@ def details(rows: int) -> Iterator[str]:
 
 
 class Case(NamedTuple):
-    """A file: what makes it, how many rows, the lines above them, and how many columns they have."""
+    """A file: what makes it, its rows, the lines above them, their columns, and that of a key."""
 
     title: str
     lines: Callable[[int], Iterator[str]]
     rows: int
     skip: int
     columns: int
+    key: int | None = None
 
 
 CASES = (
-    Case("nvprof gpu-trace", gpu_trace, 5_000_000, 3, 20),
+    Case("nvprof gpu-trace", gpu_trace, 5_000_000, 3, 20, key=19),
     Case("power log", power_log, 10_000_000, 1, 2),
     Case("ncu details", details, 1_600_000, 1, 20),
 )
@@ -151,7 +156,7 @@ def timed(body: str, path: Path, target: str, case: Case) -> Figures:
     """Run ``body`` on the file in a process of its own; seconds are without the imports."""
     names = ",".join(f"c{number}" for number in range(case.columns))
     done = subprocess.run(
-        [sys.executable, "-c", START + body + END, str(path), target, str(case.skip), names],
+        [sys.executable, "-c", START + body + END, str(path), target, str(case.skip), names, f"c{case.key}"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -225,7 +230,11 @@ def main() -> None:
                 if database == "postgresql" and not running:
                     running.append(stack.enter_context(server(**DURABLE)))
                 loaders = {"profsvc": OURS, **dict(PEERS[database])}
-                loaders = {name: body for name, body in loaders.items() if wanted.without not in name}
+                loaders = {
+                    name: body
+                    for name, body in loaders.items()
+                    if wanted.without not in name and (body != KEYED_COPY or case.key is not None)
+                }
                 found = [
                     {
                         name: on_sqlite(case, path, body)
