@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import Engine
 
+from profsvc import store
+from tests.benchmarks import causes
+from tests.conftest import MakeOnce
 from tests.environment.remembered import Memory
 
 
@@ -11,3 +15,13 @@ from tests.environment.remembered import Memory
 def _computed(memory: Memory) -> Iterator[None]:
     with memory.off():
         yield
+
+
+@pytest.fixture(scope="session")
+def first_flaws(made_once: MakeOnce, memory: Memory) -> Iterator[Engine]:
+    """A store with the first set of flawed kernels as its run 1; tests only read it."""
+    with memory.off():
+        file = made_once("first flaws", lambda engine: causes.upload(engine, causes.FOLDERS["first"]))
+    engine = store.open_store(str(file), pooled=True)
+    yield engine
+    engine.dispose()

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
+from sqlalchemy import Engine
 
 from profsvc import store
 from profsvc.specs.advice.causes import causes
@@ -72,19 +73,28 @@ class Stored(NamedTuple):
     causes: pd.DataFrame
 
 
+def upload(engine: Engine, folder: Path) -> int:
+    """Upload the profile; return the number of its run."""
+    contents = [((folder / name).read_bytes(), name) for name in PAGES if (folder / name).exists()]
+    return int(ingest_all(engine, contents, store.RunInfo(name="flaws")).run_id or 0)
+
+
+def results(engine: Engine, run: int) -> Stored:
+    """Return what a store has of a profile."""
+    counters = pd.DataFrame(store.select(engine, "v1_counters", run_id=run)).sort_values("launch_id")
+    bounds = {row["launch_id"]: row for row in store.select(engine, "v1_potential", run_id=run)}
+    rules = store.select(engine, "v1_rules", run_id=run)
+    found = pd.DataFrame(store.select(engine, "v1_causes", run_id=run))
+    return Stored(counters.reset_index(drop=True), [bounds[name] for name in counters["launch_id"]], rules, found)
+
+
 def stored(folder: Path) -> Stored:
     """Upload the profile to a fresh store; return what it has then."""
     with tempfile.TemporaryDirectory() as place:
         engine = store.open_store(str(Path(place) / "store.sqlite"))
-        contents = [((folder / name).read_bytes(), name) for name in PAGES if (folder / name).exists()]
-        run = ingest_all(engine, contents, store.RunInfo(name="flaws")).run_id
-        counters = pd.DataFrame(store.select(engine, "v1_counters", run_id=run)).sort_values("launch_id")
-        bounds = {row["launch_id"]: row for row in store.select(engine, "v1_potential", run_id=run)}
-        rules = store.select(engine, "v1_rules", run_id=run)
-        found = pd.DataFrame(store.select(engine, "v1_causes", run_id=run))
+        found = results(engine, upload(engine, folder))
         engine.dispose()
-    own = [bounds[name] for name in counters["launch_id"]]
-    return Stored(counters.reset_index(drop=True), own, rules, found)
+    return found
 
 
 def vendor_rules(rules: Sequence[dict[str, Any]], launch_id: int) -> list[str]:

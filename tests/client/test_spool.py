@@ -2,7 +2,6 @@
 
 import io
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -18,9 +17,9 @@ from profsvc.client.spool import Spool
 from profsvc.errors import ProfsvcError, ServerAwayError, TokenError
 from profsvc.store.ingest.blob_store import BlobStore
 from profsvc.web.http.state import AppState
+from tests.robustness.durability import FORK
 from tests.web.conftest import PLAIN, Endpoint, listening_socket, server_for
 
-FORK = multiprocessing.get_context("forkserver")
 PROCESSES, EACH = 3, int(os.environ.get("PROFSVC_TEST_SPOOLED", "27")) // 3
 
 

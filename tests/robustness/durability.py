@@ -51,7 +51,8 @@ SLOWER = 2  # a file takes so much longer on a server, whose connections are mad
 KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))
 RUNS = 4  # that a crowd uploads into
 # A new process that has imported what this module imports and what an upload imports when it first needs it, and no
-# thread of the one that asks for it. The module itself runs in every process.
+# thread of the one that asks for it; also what a service and its clients import, of which other tests kill some. The
+# module itself runs in every process.
 FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(
     [
@@ -63,6 +64,9 @@ FORK.set_forkserver_preload(
         "scipy.special",
         "tests.benchmarks.reading",
         "tests.environment.postgres",
+        "profsvc.client.spool",
+        "profsvc.web.app",
+        "tests.web.conftest",
     ]
 )
 # Whatever an upload has rows in, and the key that says whose they are.

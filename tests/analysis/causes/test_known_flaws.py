@@ -1,9 +1,13 @@
 """Pairs of kernels with one known flaw each: the set that the attribution was designed on stays named."""
 
+import pytest
+from sqlalchemy import Engine
+
 from tests.benchmarks import causes as benchmark
 
 
-def test_flaws_of_the_first_set_are_named() -> None:
+def test_flaws_of_the_first_set_are_named(first_flaws: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "stored", lambda _: benchmark.results(first_flaws, 1))
     score = benchmark.main(["first"])
     assert score["first"] >= 0.85 * score["launches"]
     assert score["second"] >= 0.95 * score["launches"]

@@ -92,22 +92,12 @@ def test_one_by_one_is_all_at_once(engine: Engine, computed: list[int | None], c
     assert kept, "every upload had the whole run computed"
 
 
-def test_a_further_file_has_only_its_own_launches_computed(engine: Engine, computed: list[int | None]) -> None:
-    for number, file in enumerate(SINGLE):
+def test_a_further_file_has_only_what_it_tells_of_computed(engine: Engine, computed: list[int | None]) -> None:
+    """Its own launches, a second page those of both pages, and a characterization the whole run."""
+    files = [*SINGLE[:6], PAGES[2], *PAGES[4:6], MEASURED, SINGLE[6]]
+    for number, file in enumerate(files):
         put(engine, file, number)
-    assert computed == [None, *[1] * (len(SINGLE) - 1)]
-
-
-def test_a_second_page_has_the_launches_of_both_computed(engine: Engine, computed: list[int | None]) -> None:
-    for number, file in enumerate([*SINGLE, PAGES[2], *PAGES[5:7]]):
-        put(engine, file, number)
-    assert computed[len(SINGLE) :] == [2, 2, 2]
-
-
-def test_a_characterization_has_the_whole_run_computed(engine: Engine, computed: list[int | None]) -> None:
-    for number, file in enumerate([*SINGLE[:2], MEASURED, SINGLE[2]]):
-        put(engine, file, number)
-    assert computed == [None, 1, None, 1]
+    assert computed == [None, 1, 1, 1, 1, 1, 2, 2, 2, None, 1]
 
 
 def test_nothing_is_kept_of_another_version(
