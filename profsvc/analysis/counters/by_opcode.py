@@ -34,7 +34,8 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     ``executed`` has ``launch_id, opcode, access_size, instructions, thread_instructions_on``, one row or more for each
     opcode, and the other columns that the store has of them, where known. ``counted`` are the thread instructions with
     a true predicate that the launch has by its own counter. A launch gets no counters if its page has another number
-    of them, as it is cut or of another run of the kernel, or if it executes an opcode of no known class.
+    of them, as it is cut or of another run of the kernel. If it executes an opcode of no known class, it gets those of
+    single opcodes, and NaN for those of classes.
 
     >>> rows = [(1, "I2F.S32", None, 2, 60), (1, "LDG.E.64", "64", 1, 32), (2, "NEW", None, 1, 32)]
     >>> names = ["launch_id", "opcode", "access_size", "instructions", "thread_instructions_on"]
@@ -47,12 +48,13 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     classes = instruction_classes()
     rows = executed[executed[[THREADS, WARPS]].isna().any(axis=1) | (executed[[THREADS, WARPS]] > 0).any(axis=1)]
     rows = rows.assign(full=rows["opcode"], opcode=rows["opcode"].str.split(".").str[0])
-    known = rows["opcode"].isin(list(classes)) & rows[[THREADS, WARPS]].notna().all(axis=1)
+    named = rows["opcode"].notna() & rows[[THREADS, WARPS]].notna().all(axis=1)
     total = rows.groupby("launch_id")[THREADS].sum().astype("float64")
     expected = counted.reindex(total.index).to_numpy(dtype="float64")
-    whole = known.groupby(rows["launch_id"]).all() & (np.abs(total - expected) <= ROUNDING * expected)
+    whole = named.groupby(rows["launch_id"]).all() & (np.abs(total - expected) <= ROUNDING * expected)
     launches = pd.Index(whole.index[whole.to_numpy(dtype=bool)], name="launch_id")
     rows = rows[rows["launch_id"].isin(launches)]
+    unsure = launches.isin(rows.loc[~rows["opcode"].isin(list(classes)), "launch_id"])
     found: dict[str, pd.Series[float]] = {}
     said: dict[str, np.ndarray] = {}
 
@@ -61,9 +63,10 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
         found[name] = sums.reindex(launches, fill_value=0).astype("float64")
         said[name] = np.full(len(launches), f"source page: sum({column}) of {text}", dtype=object)
 
-    for counter in dict.fromkeys(each.counter for each in classes.values()):
+    for counter in dict.fromkeys(each.counter for each in classes.values() if each.counter):
         opcodes = [opcode for opcode, each in classes.items() if each.counter == counter]
         add(counter, rows["opcode"].isin(opcodes), THREADS, ", ".join(opcodes))
+        found[counter] = found[counter].mask(unsure)
     for opcode, each in classes.items():
         if each.own:
             add(each.own, rows["opcode"] == opcode, THREADS, opcode)
@@ -79,12 +82,13 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
         found[LOOKUP_COUNTER] = (found[LOOKUP_COUNTER] - written).clip(lower=0.0)
     special = [opcode for opcode, each in classes.items() if each.also == SPECIAL_UNIT]
     add(SPECIAL_UNIT_WARPS, rows["opcode"].isin(special), WARPS, ", ".join(special))
+    found[SPECIAL_UNIT_WARPS] = found[SPECIAL_UNIT_WARPS].mask(unsure)
     sized = [opcode for opcode, each in classes.items() if each.also == SIZED]
     accesses = rows["opcode"].isin(sized)
     unknown = launches.isin(rows.loc[accesses & ~rows["access_size"].isin(list(WARPS_OF_SIZE)), "launch_id"])
     for size, counter in WARPS_OF_SIZE.items():
         add(counter, accesses & (rows["access_size"] == size), WARPS, f"{', '.join(sized)} with access_size {size}")
-        found[counter] = found[counter].mask(unknown)
+        found[counter] = found[counter].mask(unknown | unsure)
     return pd.DataFrame(found, index=launches), said
 
 

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from itertools import groupby
+from typing import BinaryIO, NamedTuple
 
 from profsvc.errors import BrokenInputError, InputError, counted, first_of, wrong_cell_count
 from profsvc.formats.ncu import launches as ncu_launches
@@ -53,36 +54,57 @@ class _Launch:
     """Of each instruction the hash of its cells."""
 
 
-def prints_twice(lines: Iterable[str]) -> bool:
-    """Return whether each launch of a page without source files is followed by a copy of itself.
+class _Table(NamedTuple):
+    """A table of a page: its kernel, a hash of its lines, and whether it has samples."""
 
-    Launches without samples tell nothing, as two launches may then agree by themselves. The copy of the last one of
-    several may be cut.
+    kernel: str
+    lines: int
+    has_samples: bool
+
+
+def copied_tables(lines: Iterable[str]) -> frozenset[int]:
+    """Return which tables of a page without source files are copies of the one before, by their numbers from 0 on.
+
+    Nsight Compute prints all launches of some kernels twice, each followed by its copy, and those of others once.
+    Launches without samples tell nothing, as two may agree by themselves; they count where another kernel has copies.
+    The copy of the last launch may be cut.
     """
-    before: list[int] | None = None
+    tables: list[_Table] = []
     table: list[int] = []
-    tables, header, has_samples, copies = 0, None, False, 0
+    before: list[int] = []
+    kernel, header, has_samples = "", None, False
     for line in lines:
         text = line.strip()
         if match := _NAMED.match(text):
-            if match[1] == "File Path" or (tables and not tables % 2 and table != before):
-                return False
-            copies += bool(tables) and not tables % 2
-            before, table, header, tables = table, [], None, tables + 1
+            if match[1] == "File Path":
+                return frozenset()
+            if kernel:
+                tables.append(_Table(kernel, hash(tuple(table)), has_samples))
+            kernel, header, has_samples, before, table = text, None, False, table, []
         if len(table) > 2 * MAX_INSTRUCTIONS:
-            return False
-        if not tables:
-            continue
+            return frozenset()
         table.append(hash(text))
         if not has_samples:
             header = header or parse_source_header(line)
             has_samples = header is not None and _samples(text, header) > 0
-    if tables and not tables % 2:
-        assert before is not None
-        whole = table == before
-        copies += whole or (copies > 0 and table[:-1] == before[: len(table) - 1])
-        return has_samples and copies == tables // 2
-    return has_samples and copies > 0
+    if len(table) <= len(before) and table[:-1] == before[: len(table) - 1] and _copies(tables):
+        table = before
+    return _copies([*tables, _Table(kernel, hash(tuple(table)), has_samples)])
+
+
+def _copies(tables: Sequence[_Table]) -> frozenset[int]:
+    pairs: dict[str, list[int]] = {}
+    once = set()
+    for kernel, run in groupby(range(len(tables)), key=lambda number: tables[number].kernel):
+        numbers = list(run)
+        seconds = numbers[1::2]
+        pairs.setdefault(kernel, []).extend(seconds)
+        is_cut = numbers[-1] == len(tables) - 1
+        if len(numbers) % 2 > is_cut or any(tables[place].lines != tables[place - 1].lines for place in seconds):
+            once.add(kernel)
+    twice = [places for kernel, places in pairs.items() if kernel not in once]
+    is_sure = any(tables[place - 1].has_samples for places in twice for place in places)
+    return frozenset(place for places in twice for place in places) if is_sure else frozenset()
 
 
 def _samples(text: str, header: Header) -> int:
@@ -94,9 +116,10 @@ def _samples(text: str, header: Header) -> int:
 class _Page:
     """Sorts lines into records, and rows into tables."""
 
-    def __init__(self, *, twice: bool) -> None:
+    def __init__(self, copies: frozenset[int]) -> None:
         self.rows = SourceRows()
-        self.twice, self.is_copy = twice, False
+        self.copies, self.is_copy = copies, False
+        self.tables = 0
         self.launches = self.count = 0
         self.unknown: dict[str, None] = {}
         self.forms: set[str] = set()
@@ -114,7 +137,8 @@ class _Page:
         if not text or text.startswith("==") or hash(text) in self.said:
             return Record(SKIP, number, 1, line, [])
         if match := _NAMED.match(text):
-            self.is_copy = self.twice and not self.is_copy and self.launch is not None
+            self.is_copy = self.tables in self.copies
+            self.tables += 1
             if not self.is_copy:
                 return self._name(number, line, match[1], _NAME.fullmatch(text))
         if self.is_copy:
@@ -274,7 +298,8 @@ class _Page:
 
     def message(self) -> str:
         """Say what the page shows twice, and which columns are not known."""
-        twice = "the page shows each launch twice; its copies are skipped" if self.twice else ""
+        launches = "each launch" if len(self.copies) >= self.launches else counted(len(self.copies), "launch")
+        twice = f"the page shows {launches} twice; its copies are skipped" if self.copies else ""
         return "; ".join(filter(None, [twice, self._unknown_columns()]))
 
     def _unknown_columns(self) -> str:
@@ -287,7 +312,7 @@ class _Page:
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a source page in bounded memory."""
     with Text(stream) as text:
-        page, ledger = _Page(twice=prints_twice(text.lines())), ncu_launches.NcuLedger()
+        page, ledger = _Page(copied_tables(text.lines())), ncu_launches.NcuLedger()
         for number, line in numbered_lines(text):
             ledger.add(page.sort(number, line))
             if ledger.full or ledger.stored >= ROWS_PER_BATCH:

@@ -13,7 +13,10 @@ ALSO = ("", SPECIAL_UNIT, SIZED)
 
 
 class InstructionClass(NamedTuple):
-    """The counter of its threads, whether its warps count for the special function unit or by access size, its own."""
+    """The counter of its threads, whether its warps count for the special function unit or by access size, its own.
+
+    Nsight Compute counts some in no class: their counter is an empty text.
+    """
 
     counter: str
     also: str

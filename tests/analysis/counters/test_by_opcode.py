@@ -63,7 +63,7 @@ def test_counts_are_added_in_any_order_of_files(engine: Engine) -> None:
         files = [(contents[name], f"{name}.csv") for name in order]
         table = counters(engine, ingest_all(engine, files, store.RunInfo(name="-".join(order))).run_id)
         table = table.reset_index(drop=True)
-        said.append(table[[each.counter for each in instruction_classes().values()]])
+        said.append(table[[each.counter for each in instruction_classes().values() if each.counter]])
         assert said[-1].notna().all(axis=None)
         assert len(table) > 10
     for other in said[1:]:
@@ -85,7 +85,6 @@ def test_a_counter_that_is_there_stays() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        (1, "NEW.X", None, 1.0, 4.0),
         (1, None, None, 1.0, 4.0),
         (1, "I2F", None, 1.0, np.nan),
         (1, "I2F", None, np.nan, 4.0),
@@ -98,6 +97,22 @@ def test_an_unsure_page_gives_nothing(row: tuple[object, ...]) -> None:
     assert len(counters_by_opcode(executed(whole, (1, "F2I", None, 1.0, 4.0)), pd.Series({1: 64.0}))[0]) == 1
     assert counters_by_opcode(executed(whole, row), pd.Series({1: 64.0}))[0].empty
     assert counters_by_opcode(executed(whole), pd.Series({1: np.nan}))[0].empty
+
+
+def test_beside_an_opcode_of_no_known_class_single_opcodes_count() -> None:
+    rows = executed((1, "I2F", None, 2.0, 60.0), (1, "NEW.X", None, 1.0, 4.0), (2, "I2F", None, 2.0, 60.0))
+    table = counters_by_opcode(rows, pd.Series({1: 64.0, 2: 60.0}))[0]
+    assert table["inst_i2f_thread"].tolist() == [60.0, 60.0]
+    classes = [COUNTER, "inst_ldst_thread", "inst_pipe_xu_warp", "memory_inst_32bit_warp"]
+    assert table.loc[1, classes].isna().all()
+    assert table.loc[2, classes].tolist() == [60.0, 0.0, 2.0, 0.0]
+
+
+def test_an_opcode_that_no_class_counts_changes_none() -> None:
+    rows = executed((1, "I2F", None, 2.0, 60.0), (1, "WARPGROUP.ARRIVE", None, 1.0, 4.0))
+    table = counters_by_opcode(rows, pd.Series({1: 64.0}))[0]
+    assert table[COUNTER].tolist() == [60.0]
+    assert "" not in table
 
 
 def test_instructions_that_did_not_run_need_no_class() -> None:

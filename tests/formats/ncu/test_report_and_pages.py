@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from profsvc.formats.ncu.source import prints_twice
+from profsvc.formats.ncu.source import copied_tables
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "h200_report"
 # The package, which is newer than the tool that wrote the report, has a unit where that tool prints none.
@@ -118,24 +118,30 @@ TABLE = '"Kernel Name","{}"\n"Address","Source","# Samples"\n"0x10","      NOP",
 
 
 @pytest.mark.parametrize(
-    ("tables", "twice"),
+    ("tables", "copies"),
     [
-        ([("a", 3), ("a", 3)], True),
-        ([("a", 3), ("a", 3), ("a", 3), ("a", 3)], True),
-        ([("a", 3), ("a", 3), ("b", 0), ("b", 0)], True),
-        ([("a", 3), ("a", 3), ("b", 1)], True),  # cut
-        ([("a", 3)], False),
-        ([("a", 3), ("b", 3)], False),
-        ([("a", 3), ("a", 4)], False),
-        ([("a", 3), ("a", 3), ("b", 3), ("b", 4)], False),
-        ([("a", 0), ("a", 0)], False),  # two launches without samples may be the same
+        ([("a", 3), ("a", 3)], {1}),
+        ([("a", 3), ("a", 3), ("a", 3), ("a", 3)], {1, 3}),
+        ([("a", 3), ("a", 3), ("b", 0), ("b", 0)], {1, 3}),
+        ([("b", 0), ("b", 0), ("a", 3), ("a", 3), ("b", 0), ("b", 0)], {1, 3, 5}),
+        ([("a", 3), ("a", 3), ("b", 1)], {1}),  # cut
+        ([("a", 3)], set()),
+        ([("a", 3), ("b", 3)], set()),
+        ([("a", 3), ("a", 4)], set()),
+        ([("a", 3), ("a", 3), ("b", 3), ("b", 4)], {1}),  # some kernels are printed twice, and others once
+        ([("b", 3), ("a", 3), ("a", 3), ("b", 3)], {2}),
+        ([("a", 3), ("b", 3), ("a", 3), ("b", 3)], set()),
+        ([("a", 3), ("a", 3), ("b", 3), ("a", 3), ("c", 1)], set()),  # one launch of this kernel has no copy
+        ([("a", 3), ("a", 3), ("a", 3), ("b", 1)], set()),
+        ([("a", 0), ("a", 0)], set()),  # two launches without samples may be the same
     ],
 )
-def test_copies_of_launches_are_distinguished_from_launches(tables, twice):
-    assert prints_twice("".join(TABLE.format(*table) for table in tables).splitlines(keepends=True)) is twice
+def test_copies_of_launches_are_distinguished_from_launches(tables, copies):
+    assert copied_tables("".join(TABLE.format(*table) for table in tables).splitlines(keepends=True)) == copies
 
 
 def test_a_copy_may_be_cut():
     whole = [line for table in [("a", 3), ("a", 3), ("b", 2), ("b", 2)] for line in TABLE.format(*table).splitlines()]
-    assert all(prints_twice(whole[:end]) for end in range(8, 17))
-    assert not prints_twice(['"File Path","/a.cu"', *whole])
+    assert [copied_tables(whole[:end]) for end in range(8, 17)] == [{1}] * 5 + [{1, 3}] * 4
+    assert copied_tables(['"File Path","/a.cu"', *whole]) == set()
+    assert copied_tables([]) == set()
