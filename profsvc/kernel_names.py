@@ -11,6 +11,7 @@ _CLONE = re.compile(r"(?:\s*\[clone [^\[\]]*\]|(?<=.)\.kd|\s*\(\.kd\))+\s*$")
 _SIGNS = re.compile(r"\boperator\s*(?:<=>|<<=?|>>=?|->\*?|[<>]=?|\(\)|\[\])|'\\?.'|->|::|[<>()\[\]{} ]")
 _OPENERS = {">": "<", ")": "(", "]": "[", "}": "{"}
 _QUALIFIERS = re.compile(r"(?:\s*(?:const|volatile|noexcept|&&?))*\s*")
+_NAMESPACES = re.compile(r"(?:\b\w+|<unnamed>)::")
 _CAST = re.compile(r"\((?:(?:un)?signed |std::)?[A-Za-z_][\w ]*\)(?=-?[\w'])")
 _SPACES = re.compile(r"\s+")
 NO_NAME = "(no name)"
@@ -132,6 +133,15 @@ def without_casts(text: str) -> str:
     ('gemm<32,1>', 'gemm<32,1>')
     """
     return _SPACES.sub("", _CAST.sub("", text))
+
+
+def without_namespaces(text: str) -> str:
+    """Leave out namespaces as well, of which pages of one report print some and leave out others.
+
+    >>> without_namespaces("void at::native::copy<(int)4, at::native::Fill>"), without_namespaces("copy<4, at::Fill>")
+    ('voidcopy<4,Fill>', 'copy<4,Fill>')
+    """
+    return _SPACES.sub("", _NAMESPACES.sub("", _CAST.sub("", text)))
 
 
 def matching_kernels(name: str, kernels: Iterable[str]) -> list[str]:

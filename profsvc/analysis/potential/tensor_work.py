@@ -19,7 +19,6 @@ TENSOR_TYPES = ("fp16", "bf16", "tf32", "fp64", "fp8", "int8", "int4", "int1")
 COMMON_TYPES = ("fp16", "bf16", "tf32", "fp64", "int8")
 # Without operation counters, tensor work is assumed above this utilization of the pipe.
 MIN_PIPE_UTILIZATION = 0.05
-WARP_GROUP_THREADS = 128.0
 
 
 @once
@@ -37,8 +36,8 @@ def has_tensor_work(c: Counts) -> NDArray[np.bool_]:
 def uses_single_warps(c: Counts, figures: pd.DataFrame) -> NDArray[np.bool_]:
     """Whether matrices are multiplied by instructions of one warp, where a chip has faster ones of a warp group.
 
-    There are none for doubles, they read shared memory, and a block of fewer than four warps is no group. A warp that
-    waits for one of them stalls for GMMA.
+    There are none for doubles, and they read shared memory. A warp that waits for one of them stalls for GMMA. Blocks
+    of fewer than four warps can be larger.
     """
     groups = np.fmax.reduce(
         [c["inst_tensor_gmma_warp"], c["shared_gmma_transactions"], c["stall_gmma_warp_cycles"],
@@ -47,8 +46,7 @@ def uses_single_warps(c: Counts, figures: pd.DataFrame) -> NDArray[np.bool_]:
     has_faster = figures["tensor_single_warp_fraction"].to_numpy(dtype="float64") < 1
     narrow = tensor_operations(c) > 2 * np.nan_to_num(c["tensor_ops_fp64"])
     staged = c.total("shared_load_inst_warp", "shared_ldsm_inst_warp") > 0
-    can_be = has_faster & narrow & staged & (c["block_threads"] >= WARP_GROUP_THREADS)
-    return np.asarray(can_be & (groups == 0) & has_tensor_work(c), dtype=np.bool_)
+    return np.asarray(has_faster & narrow & staged & (groups == 0) & has_tensor_work(c), dtype=np.bool_)
 
 
 @np.errstate(all="ignore")

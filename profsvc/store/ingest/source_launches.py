@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profsvc.errors import first_of
-from profsvc.kernel_names import short_kernel_name, without_casts
+from profsvc.kernel_names import short_kernel_name, without_casts, without_namespaces
 from profsvc.store.connection.sql import Connection, bindparam, text
 from profsvc.store.ingest.outdated_results import forget_results
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
@@ -19,7 +19,7 @@ from profsvc.store.schema.contents.source import KIND_BITS
 MAX_LISTED_FILES = 3
 KERNELS_PER_QUERY = 500
 # From the finest to the coarsest way to tell kernels apart: pages of one report may print names in different ways.
-NAME_LEVELS: tuple[Callable[[str], str], ...] = (str, without_casts, short_kernel_name)
+NAME_LEVELS: tuple[Callable[[str], str], ...] = (str, without_casts, without_namespaces, short_kernel_name)
 _OF_UPLOAD = f"BETWEEN u.upload_id * {IDS_PER_UPLOAD} AND u.upload_id * {IDS_PER_UPLOAD} + {IDS_PER_UPLOAD - 1}"
 
 _COUNTS = text("""

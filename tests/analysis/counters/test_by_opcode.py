@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from profsvc import store
 from profsvc.analysis.counters.by_opcode import counters_by_opcode, with_source_page
 from profsvc.specs.metrics.instruction_classes import instruction_classes
-from tests.benchmarks.causes import FILES, FOLDERS
+from tests.benchmarks.causes import FILES, FIXTURES, FOLDERS, PAGES
 from tests.inputs.uploads import ingest_all, pages_of_kernels, unpacked, without_analysis
 
 ON, COUNTER = "thread_inst_executed_pred_on", "inst_bit_convert_thread"
@@ -38,6 +38,18 @@ def test_sums_are_what_the_profiler_counts_by_class(first_flaws: Engine) -> None
         np.testing.assert_array_equal(table[name], counted.loc[table.index, name], err_msg=str(name))
         assert table[name].any() == counted.loc[table.index, name].any()
     assert (table[COUNTER] > 0).sum() > 5
+
+
+def test_sums_of_library_kernels_are_what_the_profiler_counts(engine: Engine) -> None:
+    """Kernels of PyTorch, Triton, JAX and CuPy, with opcodes that programs of one source file seldom have."""
+    folder = FIXTURES / "library_pairs"
+    contents = [((folder / name).read_bytes(), name) for name in PAGES if (folder / name).exists()]
+    counted = counters(engine, ingest_all(engine, contents, store.RunInfo(name="library")).run_id)
+    table, _ = counters_by_opcode(store.executed_by_opcode(engine, list(counted.index)), counted[ON])
+    known = table[table.notna().all(axis=1)]
+    assert (len(counted), len(table), len(known)) == (84, 81, 74)
+    for name in sorted({each.counter for each in instruction_classes().values() if each.counter} & set(counted)):
+        np.testing.assert_array_equal(known[name], counted.loc[known.index, name], err_msg=name)
 
 
 def of_some_kernels(folder: Path) -> dict[str, bytes]:
