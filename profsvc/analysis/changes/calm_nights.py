@@ -7,9 +7,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc.analysis.changes.night_values import night_numbers
-from profsvc.formulas.change.night_states import MIN_SERIES, night_states, noise_ratios
+from profsvc.formulas.change.night_states import MIN_SERIES, night_states, noise_ratios, quieter_since
+from profsvc.formulas.change.older_values import as_sure_as_newest, equivalent_values
 from profsvc.formulas.change.surest_step import MIN_SEGMENT
-from profsvc.formulas.numerics.series import medians
+from profsvc.formulas.numerics.series import Series, gather, medians, read_series
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -44,6 +45,42 @@ def as_loud_as_newest(value: Floats, points: pd.DataFrame, family: Ints) -> Floa
         level = medians(value[own][older], row[older], groups.size)[row[older]]
         out[own[older]] = level + ratio[older] * (value[own][older] - level)
     return out
+
+
+def with_noise_of_newest(value: Floats, points: pd.DataFrame, family: Ints) -> Floats:
+    """Return the values with those of before a series became quieter in means, each as sure as a newest value.
+
+    Siblings that became quieter together say so sooner than a series alone.
+    """
+    group, night = points["group"].to_numpy(np.int64), night_numbers(points)
+    x, error, groups = read_series(value, group, None)
+    series = gather(x, error, groups, ~np.isnan(x))
+    equivalent, since = equivalent_values(series)
+    for number in np.unique(family).tolist():
+        members = np.flatnonzero(family == number)
+        if members.size >= MIN_SERIES:
+            _quieter_together(series, members, night[series.place], equivalent, since)
+    out = np.full(value.size, np.nan)
+    out[series.place] = as_sure_as_newest(series, equivalent, since)
+    return out
+
+
+def _quieter_together(series: Series, members: Ints, night: Ints, equivalent: Floats, since: Ints) -> None:
+    """Set the numbers of equivalent values, and the first quieter ones, of siblings that became quieter together."""
+    own = [np.arange(series.start[one], series.stop[one]) for one in members.tolist()]
+    row, flat = np.repeat(np.arange(members.size), [part.size for part in own]), np.concatenate(own)
+    if not flat.size:
+        return
+    nights, column = np.unique(night[flat], return_inverse=True)
+    table = np.full((members.size, nights.size), np.nan)
+    table[row, column] = series.x[flat]
+    quieter = quieter_since(table)
+    if quieter is None:
+        return
+    first = series.start[members] + np.bincount(row, column < quieter[0], members.size).astype(np.intp)
+    surer = quieter[1] > equivalent[members]
+    equivalent[members[surer]] = quieter[1][surer]
+    since[members[surer]] = first[surer]
 
 
 def calm_nights(points: pd.DataFrame, family: Ints) -> CalmNights:

@@ -13,7 +13,12 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.changes.board_conditions import of_other_conditions, without_other_conditions
-from profsvc.analysis.changes.calm_nights import as_loud_as_newest, calm_nights, left_out_counts
+from profsvc.analysis.changes.calm_nights import (
+    as_loud_as_newest,
+    calm_nights,
+    left_out_counts,
+    with_noise_of_newest,
+)
 from profsvc.analysis.changes.explanations.drifts import after_drifts
 from profsvc.analysis.changes.explanations.explained import explained
 from profsvc.analysis.changes.explanations.families import families
@@ -23,8 +28,8 @@ from profsvc.analysis.changes.open_findings import series_ranges, state_changes,
 from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY, with_texts
 from profsvc.formulas.change import nightly_test
-from profsvc.formulas.change.constant_begins import constant_begins
 from profsvc.formulas.change.findings import FIXED
+from profsvc.formulas.change.older_values import constant_begins
 from profsvc.formulas.change.siblings import NoisePrior
 from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
 from profsvc.formulas.change.stretches import Stretches, stretches_of_siblings
@@ -85,6 +90,7 @@ def find_changes(
     lasting = after_drifts(value, group, family)
     value[~lasting] = np.nan
     value = _without_constant_begins(as_loud_as_newest(value, points, family), group)
+    value = with_noise_of_newest(value, points, family)
     floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
     prior = noise_prior(value, group, family, night_numbers(points))

@@ -3,7 +3,6 @@
 Modules::
 
     bisection        search for the first commit of a change by measurements with noise
-    constant_begins  series that were constant and scatter since
     early_steps      a second step soon after a first one
     findings         states of a finding, and the evidence that changes them
     histories        all steps of long histories, looked at once
@@ -12,6 +11,7 @@ Modules::
     newest_values    where newest values begin that may have a level of their own
     night_states     nights on which a board was in another state
     nightly_test     newest value, noise floor, false-discovery rate, reporting threshold
+    older_values     values of before a series scattered, or became quieter
     shared_noise     noise of a night that all siblings share
     siblings         what the siblings of a series say of it
     steps            steps in the level of a series

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.change.constant_begins import scatter_probability
 from profsvc.formulas.change.level_visits import visit_probability
 from profsvc.formulas.change.newest_values import newest_splits
+from profsvc.formulas.change.older_values import scatter_probability
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS, NoisePrior, sibling_noise
 from profsvc.formulas.change.stretches import Stretches
 from profsvc.formulas.change.surest_step import (

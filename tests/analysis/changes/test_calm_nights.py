@@ -73,3 +73,21 @@ def test_siblings_that_became_louder_have_no_findings_but_of_their_steps(seed: i
     assert walk(x, 50).rows == []
     x[3, -5:] += 12.0
     assert [row["subject"] for row in walk(x, 55).rows] == ["s000003"]
+
+
+@pytest.mark.parametrize(("series", "quiet"), [(20, 12), (1, 30)])
+def test_small_steps_are_found_once_the_noise_is_quieter(series: int, quiet: int) -> None:
+    """Three of its new sd are less than one of before: a fixed clock, or another board."""
+    x = np.random.default_rng([SEED, series]).standard_normal((series, 40 + quiet + 5, 1))
+    x[:, 40:] /= 5.0
+    x[0, -5:] += 0.8
+    told = walk(x, 40 + quiet)
+    assert {row["subject"] for row in told.rows} == {"s000000"}
+    assert told.rows[0]["noise"] < 0.5 * 0.02 * 1e6
+
+
+def test_a_step_with_which_a_series_became_quieter_is_one_still() -> None:
+    x = np.random.default_rng([SEED, 3]).standard_normal((20, 52, 1))
+    x[:, 40:] /= 5.0
+    x[0, 40:] += 3.0
+    assert {row["subject"] for row in walk(x, 42).rows} == {"s000000"}
