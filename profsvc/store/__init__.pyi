@@ -1,3 +1,4 @@
+from .connection.kept_answers import kept_answer as kept_answer
 from .connection.postgres import retry as retry
 from .connection.replica import Place as Place, Replica as Replica
 from .connection.timestamps import format_time as format_time, parse_time as parse_time

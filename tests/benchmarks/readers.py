@@ -1,6 +1,7 @@
 """How the service answers many readers at once: seconds of mixed pages, errors, pages a second, and memory.
 
     python -m tests.benchmarks.readers [--readers 8 32 64] [--workers 1 2] [--seconds 20] [--launches 5000000]
+                                       [--change-every SECONDS]
 
 A store holds the bundled profile twice and a trace of so many launches; ``--store URL`` takes one that was filled
 before, or a database on Postgres, which is filled first. `profsvc serve` runs as a process of its own. Each reader asks
@@ -8,6 +9,9 @@ for one page after the other, drawn from a list of all kinds, over one connectio
 percentile and the longest time of pages, how many were sent away (503) or failed, pages a second, the processor time of
 the service and of the readers, and the most memory of all processes of the service together (proportional set size).
 Every page is asked once before the clock starts, so the kinds are also printed with the time of their first answer.
+
+A service keeps pages of runs until its store changes. With ``--change-every`` the store changes so often meanwhile,
+as where files are loaded while people read.
 """
 
 import http.client
@@ -27,6 +31,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from profsvc import store
+from profsvc.store.connection.sql import text
+from profsvc.store.connection.transactions import writing
 from tests.benchmarks.reading import gpu_trace, write
 from tests.command_line import parser_of
 from tests.conftest import DEMO, ROOT
@@ -51,6 +58,29 @@ def fill(store_url: str, launches: int, folder: Path) -> None:
     for run, path in (*((name, DEMO) for name in PROFILE_RUNS), (TRACE_RUN, trace)):
         command = [sys.executable, "-m", "profsvc", "--store", store_url, "-q", "upload", str(path), "--run", run]
         subprocess.run(command, check=True, cwd=ROOT)
+
+
+@contextmanager
+def changing(store_url: str, every: float) -> Iterator[None]:
+    """Commit a change that changes no value every so many seconds; never if that is 0."""
+    if not every:
+        yield
+        return
+    engine, done = store.open_store(store_url, pooled=True), threading.Event()
+
+    def change() -> None:
+        while not done.wait(every):
+            with writing(engine) as connection:
+                connection.execute(text("UPDATE runs SET name = name"))
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    try:
+        yield
+    finally:
+        done.set()
+        writer.join()
+        engine.dispose()
 
 
 @contextmanager
@@ -215,6 +245,7 @@ def main() -> None:
     given.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     given.add_argument("--seconds", type=float, default=20.0)
     given.add_argument("--launches", type=int, default=5_000_000)
+    given.add_argument("--change-every", type=float, default=0.0)
     given.add_argument("--store", default="")
     asked = given.parse_args()
     with ExitStack() as held:
@@ -230,7 +261,9 @@ def main() -> None:
                 print("readers   median      p99  longest     503  failed  pages/s service_s readers_s  most_MB")
                 slow = Counter[str]()
                 for readers in asked.readers:
-                    for one in read_at_once(process.pid, port, kinds, readers, asked.seconds):
+                    with changing(url, asked.change_every):
+                        answers = read_at_once(process.pid, port, kinds, readers, asked.seconds)
+                    for one in answers:
                         slow[one.kind] = max(slow[one.kind], round(1e3 * one.seconds))
                 longest = ", ".join(f"{kind} {ms / 1e3:.2f}" for kind, ms in slow.most_common(5))
                 print(f"  longest by kind: {longest}")

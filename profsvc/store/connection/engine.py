@@ -11,6 +11,7 @@ from profsvc.errors import ServiceError
 from profsvc.store.connection import file_permissions, postgres
 from profsvc.store.connection.errors import BUSY_SECONDS, translate_errors
 from profsvc.store.connection.filesystem import journal_of
+from profsvc.store.connection.kept_answers import keep_answers
 from profsvc.store.connection.sqlite_file import begin_reading, has_journal, prepare
 from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer
 from profsvc.store.connection.urls import file_of
@@ -19,6 +20,8 @@ COMMIT_SECONDS = 60  # time that a writer waits at its commit for transactions t
 POOL = {"poolclass": QueuePool, "pool_size": 5, "max_overflow": 100, "pool_pre_ping": True, "pool_recycle": 1800}
 # As many connections stay as pages and queries are answered at once, those used last first.
 SQLITE_POOL = {"poolclass": QueuePool, "pool_size": 6, "max_overflow": 100, "pool_use_lifo": True}
+POOLED_STATEMENTS = 256
+"""Statements that each of these connections keeps prepared, as many as the pages of the service have among them."""
 POOLED_CACHE_KIB = 8192
 """Pages of the file that each of these connections keeps while it reads; more made no page of the service faster."""
 MIN_SQLITE_VERSION = (3, 37, 0)  # the first version with strict tables
@@ -36,9 +39,12 @@ def make_engine(url: URL, *, pooled: bool = False) -> Engine:
             kept: dict[str, Any] = POOL if pooled else {"poolclass": NullPool}
             engine = create_engine(url, connect_args=postgres.connect_args(url), **kept)
             event.listen(engine, "connect", postgres.on_connect)
+            if pooled:
+                keep_answers(engine)
             return engine
         kept = SQLITE_POOL if pooled else {"poolclass": NullPool}
-        engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **kept)
+        options = {"timeout": BUSY_SECONDS} | ({"cached_statements": POOLED_STATEMENTS} if pooled else {})
+        engine = create_engine(url, connect_args=options, **kept)
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ServiceError(f"the database driver is missing ({error}); run: pip install 'profsvc[postgres]'") from None
     if sqlite3.sqlite_version_info < MIN_SQLITE_VERSION:
@@ -50,6 +56,7 @@ def make_engine(url: URL, *, pooled: bool = False) -> Engine:
         event.listen(engine, "connect", _on_pooled_connect)
         event.listen(engine, "checkout", _on_checkout)
         event.listen(engine, "checkin", _on_checkin)
+        keep_answers(engine)
     return engine
 
 

@@ -9,7 +9,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import GenericAlias, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
@@ -29,8 +29,9 @@ else:
 
         __class_getitem__ = classmethod(GenericAlias)
 
+    @lru_cache(maxsize=256)
     def text(sql: str) -> "Statement":
-        """Return a statement with parameters written as ``:name``."""
+        """Return a statement with parameters written as ``:name``; those asked last are looked through once."""
         return Statement(sql)
 
     def bindparam(name: str, *values: Any, expanding: bool) -> tuple[Any, ...]:

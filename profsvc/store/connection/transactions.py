@@ -13,6 +13,7 @@ from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.locks import lock_file_of
 from profsvc.store.connection.sql import Connection, Engine, FileReader, text
 from profsvc.store.connection.urls import file_of
+from profsvc.store.connection.versions import Version, file_version
 
 WRITE_OPTION = "profsvc_write"
 SCAN_KIB = 4096
@@ -26,6 +27,8 @@ Returned = TypeVar("Returned")
 
 _SNAPSHOT: ContextVar[Connection | None] = ContextVar("shared", default=None)
 """The connection of the current `snapshot`."""
+_VERSION: ContextVar[Version | None] = ContextVar("version", default=None)
+"""The version of the file just before the current `snapshot` began."""
 
 
 _TRANSACTION: ContextVar[tuple[Engine, Connection, Callable[[], None]] | None] = ContextVar("within", default=None)
@@ -167,14 +170,25 @@ def snapshot(
             connection = opened.enter_context(engine.connect() if server_keeps else _connection(engine, writes=False))
             if server_keeps:
                 connection.execution_options(isolation_level="REPEATABLE READ")
+            version = file_version(engine)
             with connection.begin():
-                token = _SNAPSHOT.set(connection)
+                token, before = _SNAPSHOT.set(connection), _VERSION.set(version)
                 try:
                     return question(engine, *args, **options)
                 finally:
                     _SNAPSHOT.reset(token)
+                    _VERSION.reset(before)
 
     return answered
+
+
+def snapshot_version(engine: Engine) -> Version | None:
+    """Return the version of the file before the current `snapshot` began, else its newest; None if it has none.
+
+    What is read from now on is of this version or a later one; of a snapshot that ends without a change, of this one.
+    """
+    shared = _SNAPSHOT.get()
+    return _VERSION.get() if shared is not None and shared.engine is engine else file_version(engine)
 
 
 @contextmanager

@@ -68,6 +68,8 @@ class Rows(NamedTuple):
 
     columns: list[str]
     chunks: Iterator[Sequence[tuple[Any, ...]]]
+    is_repeatable: bool = False
+    """Whether the query gives the same as long as the store does not change; false also where that is not known."""
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def stream_rows(file: Path, sql: str, params: Mapping[str, Any], seconds: float,
         kind, *rest = _frame(pipe, ended, seconds)
         if kind != "columns":
             raise _failure((kind, *rest), file, seconds)
-        yield rules.Rows(rest[0], _chunks(pipe, ended, file, seconds))
+        yield rules.Rows(rest[0], _chunks(pipe, ended, file, seconds), is_repeatable=rest[1])
 
 
 def _chunks(pipe: IO[bytes], ended: Callable[[], bool], file: Path, seconds: float) -> Iterator[list[tuple[Any, ...]]]:

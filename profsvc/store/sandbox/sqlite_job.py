@@ -3,8 +3,8 @@
 A separate process is needed because only killing it stops some operations: a function that creates a huge text, or a
 sort that fills the disk.
 
-A response is a tuple: ``("columns", names)``, repeated ``("rows", rows)``, ``("end",)``; or one of the failures
-``("refused", action, name, views)``, ``("late",)``, ``("memory",)`` and ``("error", class, words, views)``.
+A response is a tuple: ``("columns", names, is_repeatable)``, repeated ``("rows", rows)``, ``("end",)``; or one of the
+failures ``("refused", action, name, views)``, ``("late",)``, ``("memory",)`` and ``("error", class, words, views)``.
 
 Queries are restricted by the authorizer of SQLite with a list of allowed actions, on a read-only connection. Read-only
 access alone is not enough, because such a connection can still attach and copy files.
@@ -27,6 +27,11 @@ FORBIDDEN_FUNCTIONS = {
     *("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "eval", "sqlite_compileoption_get"),
     *("sqlite_compileoption_used", "sqlite_log", "sqlite_offset", "zipfile", "fsdir", "lsmode"),
 }
+CHANGING_FUNCTIONS = {
+    *("random", "randomblob", "date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff"),
+    *("current_date", "current_time", "current_timestamp", "changes", "total_changes", "last_insert_rowid"),
+}
+"""Functions that may give something else the next time, although the store is the same."""
 FUNCTION_TABLES = {"json_each", "json_tree"}
 OPS_PER_CLOCK_CHECK = 1000
 _NAME = re.compile(r"v1_\w+")
@@ -44,6 +49,7 @@ class Guard:
         self.closed: set[str] = set()
         self.read_by_views: set[str] = set()
         self.caught: tuple[str, str] | None = None
+        self.is_repeatable = True
         self.deadline = 0.0
 
     def authorize(self, action: int, first: str | None, second: str | None, _base: str | None, by: str | None) -> int:
@@ -51,6 +57,7 @@ class Guard:
         if action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE}:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in FORBIDDEN_FUNCTIONS:
+            self.is_repeatable &= (second or "").lower() not in CHANGING_FUNCTIONS
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ and self._may_read(first or "", second or "", by or ""):
             return sqlite3.SQLITE_OK
@@ -110,14 +117,14 @@ def _named_views(query: str, views: dict[str, str]) -> list[str]:
     return [view for view in views if view in found]
 
 
-def answer(connection: sqlite3.Connection, request: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+def answer(connection: sqlite3.Connection, request: dict[str, Any], guard: Guard) -> Iterator[tuple[Any, ...]]:
     """Yield the requested number of rows of the query as frames."""
     cursor = connection.execute(request["sql"], request["params"])
     rows = cursor.fetchmany(1)  # immediate errors are raised before anything is sent
     if cursor.description is None:
         yield ("empty",)
         return
-    yield "columns", [column[0] for column in cursor.description]
+    yield "columns", [column[0] for column in cursor.description], guard.is_repeatable
     left = request["most"]
     while rows and left > 0:
         yield "rows", rows[:left]
@@ -146,7 +153,7 @@ def run(asked: dict[str, Any], _: object, send: Callable[[bytes], None]) -> None
         opened = sqlite3.connect(asked["address"], uri=True, isolation_level=None, timeout=patience)
         with closing(opened) as connection:
             restrict_connection(connection, guard, asked["sqlite_limits"], asked["sql"])
-            for frame in answer(connection, asked):
+            for frame in answer(connection, asked, guard):
                 send(marshal.dumps(frame))
     except BrokenPipeError:
         os._exit(0)

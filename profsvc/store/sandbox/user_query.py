@@ -7,15 +7,19 @@ the column names and a stream of rows.
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from profsvc.errors import UsageError
+from profsvc.store.connection.kept_answers import kept_answer
 from profsvc.store.connection.sql import Engine
 from profsvc.store.connection.urls import file_of
 from profsvc.store.sandbox import sqlite as sandbox_sqlite
 from profsvc.store.sandbox.rules import Rows, error_position
 
 MAX_ANSWER_BYTES = 64 << 20
+MAX_KEPT_BYTES = 1 << 16
+"""Size limit of a query and of an answer that a service keeps until its store changes."""
 
 
 class Answer(NamedTuple):
@@ -39,6 +43,20 @@ def query(
     The answer is cut at ``max_rows`` rows and at 64 MiB, and says so. A query that is refused, wrong or stopped after
     ``seconds`` raises `UsageError`.
     """
+
+    def ask() -> tuple[Answer, bool]:
+        return _query(engine, sql, params, max_rows, seconds)
+
+    key = ("query", sql, repr(sorted((params or {}).items())), max_rows)
+    if len(sql) + len(key[2]) > MAX_KEPT_BYTES:
+        return ask()[0]
+    return kept_answer(engine, key, ask, is_worth=itemgetter(1))[0]
+
+
+def _query(
+    engine: Engine, sql: str, params: Mapping[str, Any] | None, max_rows: int, seconds: float
+) -> tuple[Answer, bool]:
+    """Return the answer, and whether it may be given again: it is small, and the query gives no other one."""
     with _with_position(sql), _stream_rows(engine, sql, params, seconds, max_rows + 1) as found:
         rows: list[tuple[Any, ...]] = []
         size = 0
@@ -46,9 +64,9 @@ def query(
             for row in chunk:
                 size += sum(len(cell) if isinstance(cell, str | bytes) else 8 for cell in row)
                 if len(rows) == max_rows or size > MAX_ANSWER_BYTES:
-                    return Answer(found.columns, rows, True)
+                    return Answer(found.columns, rows, True), found.is_repeatable and size < MAX_KEPT_BYTES
                 rows.append(row)
-    return Answer(found.columns, rows, False)
+    return Answer(found.columns, rows, False), found.is_repeatable and size < MAX_KEPT_BYTES
 
 
 @contextmanager

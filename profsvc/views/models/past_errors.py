@@ -4,7 +4,7 @@ Models that agree may all be wrong. Their errors for other kernels on the same d
 estimate their uncertainty.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,7 +39,7 @@ class Record:
     def __init__(self, engine: "Engine") -> None:
         """Use a store."""
         self._engine = engine
-        self._pairs: dict[str, list[Pair]] = {}
+        self._pairs: dict[str, Sequence[Pair]] = {}
 
     def of(self, device: str | None, kernel: str, bound: str | None) -> dict[str, dict[str, Any]]:
         """Return the `records` of models for a kernel and its bottleneck; empty for an unknown device."""
@@ -61,8 +61,15 @@ def kind_of(bound: str | None) -> str | None:
     return "memory" if bound in MEMORY_UNITS else LATENCY if bound == LATENCY else "compute"
 
 
-def pairs_of(engine: "Engine", device: str) -> list[Pair]:
-    """Return the predicted and measured times of the newest launches on a device."""
+def pairs_of(engine: "Engine", device: str) -> Sequence[Pair]:
+    """Return the predicted and measured times of the newest launches on a device.
+
+    They are those of many launches and shown with each, so a service keeps them until its store changes.
+    """
+    return store.kept_answer(engine, ("past errors", device), lambda: _read_pairs(engine, device))
+
+
+def _read_pairs(engine: "Engine", device: str) -> tuple[Pair, ...]:
     on_device = [store.Condition("device", "", device)]
     runs = store.list_view(engine, "v1_runs", on_device, columns=["run_id"], order=["-run_id"], limit=RUNS).rows
     found = []
@@ -75,7 +82,7 @@ def pairs_of(engine: "Engine", device: str) -> list[Pair]:
             if row["model"] in TIME_MODELS and row["value"]:
                 one, bound = timed[row["launch_id"]], bounds.get(row["launch_id"])
                 found.append(Pair(row["model"], one["kernel"], kind_of(bound), row["value"], one["duration_ns"]))
-    return found
+    return tuple(found)
 
 
 def records(pairs: Iterable[Pair], kernel: str, kind: str | None) -> dict[str, dict[str, Any]]:

@@ -115,3 +115,28 @@ def test_a_store_that_is_locked_is_said_in_time(engine: Engine) -> None:
         with pytest.raises((ServiceError, UsageError), match=r"has been writing|longer than"):
             store.query(engine, "SELECT count(*) FROM v1_runs", seconds=0.3)
         assert time.perf_counter() - started < 1.5
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_kept"),
+    [
+        ("SELECT count(*) AS n FROM v1_runs", True),
+        ("SELECT upper('a') AS n", True),
+        ("SELECT random() AS n", False),
+        ("SELECT RANDOM() AS n", False),
+        ("SELECT hex(randomblob(8)) AS n", False),
+        ("SELECT strftime('%f', 'now') AS n", False),
+        ("SELECT CURRENT_TIMESTAMP AS n", False),
+        ("SELECT count(*) AS n FROM v1_schedules", False),  # its view looks at the clock
+    ],
+)
+def test_a_service_asks_again_what_may_have_another_answer(
+    url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, sql: str, is_kept: bool
+) -> None:
+    pooled, asked = store.connect(url, pooled=True), []
+    stream = sandbox_sqlite.stream_rows
+    monkeypatch.setattr(sandbox_sqlite, "stream_rows", lambda *args: asked.append(1) or stream(*args))
+    answers = [store.query(pooled, sql) for _ in range(2)]
+    assert len(asked) == (1 if is_kept else 2)
+    assert answers[0].columns == answers[1].columns == ["n"]
+    pooled.dispose()

@@ -54,12 +54,18 @@ def _among(numbers: Iterable[int]) -> str:
     return ", ".join(str(int(number)) for number in numbers)
 
 
-def launches_among(engine: Engine, view: str, ids: Iterable[int]) -> str:
-    """Return the FROM and WHERE of the rows of a view, as ``m``, about these launches."""
-    if engine.dialect.name == "sqlite":
-        values = ", ".join(f"({int(number)})" for number in ids)
-        return f"(VALUES {values}) ids CROSS JOIN {view} m WHERE m.launch_id = ids.column1"
-    return f"{view} m WHERE m.launch_id IN ({_among(ids)})"
+def launches_among(engine: Engine, view: str, ids: Sequence[int]) -> tuple[str, dict[str, int | None]]:
+    """Return the FROM and WHERE of the rows of a view, as ``m``, about these launches, and the values of both.
+
+    For SQLite, to which a view is long to prepare, the text is the same for other launches: their numbers are
+    parameters, and up to the next power of two there are some that no launch has.
+    """
+    if engine.dialect.name != "sqlite":
+        return f"{view} m WHERE m.launch_id IN ({_among(ids)})", {}
+    numbers = [*map(int, ids), *[None] * ((1 << (len(ids) - 1).bit_length()) - len(ids))]
+    listed = ", ".join(f"(:launch_{place})" for place in range(len(numbers)))
+    values = {f"launch_{place}": number for place, number in enumerate(numbers)}
+    return f"(VALUES {listed}) ids CROSS JOIN {view} m WHERE m.launch_id = ids.column1", values
 
 
 def launch_rows(engine: Engine, view: str, run_id: int, launch_ids: Sequence[int], **only: Any) -> list[dict[str, Any]]:
@@ -72,11 +78,9 @@ def launch_rows(engine: Engine, view: str, run_id: int, launch_ids: Sequence[int
     with reading(engine) as connection:
         for begin in range(0, len(ids), IDS_PER_QUERY):
             part = ids[begin : begin + IDS_PER_QUERY]
-            query = text(
-                f"SELECT m.* FROM {launches_among(engine, view, part)} AND m.run_id = :run_id{also}"
-                f" ORDER BY {ORDER[view]}"
-            )
-            found += dicts_of(connection.execute(query, {"run_id": run_id, **only}))
+            among, values = launches_among(engine, view, part)
+            query = text(f"SELECT m.* FROM {among} AND m.run_id = :run_id{also} ORDER BY {ORDER[view]}")
+            found += dicts_of(connection.execute(query, {"run_id": run_id, **values, **only}))
     return found
 
 

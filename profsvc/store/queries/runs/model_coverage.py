@@ -45,13 +45,15 @@ def coverage(
     if view in RESULT_VIEWS and not subject:
         return _of_whole_run(engine, view, run_id, where, value)
     conditions = " AND ".join([f'"{run}" = :run_id', *(f'"{name}" = :{name}' for name in where)])
-    of_launches = among and subject == "launch_id"
-    rows = f"{launches_among(engine, view, among)} AND" if of_launches else f"{view} m WHERE"
+    found_by, numbers = f"{view} m WHERE", dict[str, int | None]()
+    if among and subject == "launch_id":
+        source, numbers = launches_among(engine, view, among)
+        found_by = f"{source} AND"
     counted = f'DISTINCT "{subject}"' if subject else "*"
     answered = f'DISTINCT CASE WHEN "{value}" IS NOT NULL THEN "{subject}" END' if subject else f'"{value}"'
-    values = {**where, "run_id": run_id}
-    query = f"SELECT count({counted}), count({answered}) FROM {rows} {conditions}"
-    why = f'SELECT reason, count(*) FROM {rows} {conditions} AND "{value}" IS NULL AND reason IS NOT NULL'
+    values = {**where, **numbers, "run_id": run_id}
+    query = f"SELECT count({counted}), count({answered}) FROM {found_by} {conditions}"
+    why = f'SELECT reason, count(*) FROM {found_by} {conditions} AND "{value}" IS NULL AND reason IS NOT NULL'
     with reading(engine) as connection:
         subjects, known = connection.execute(text(query), values).one()
         found = None

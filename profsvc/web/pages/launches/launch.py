@@ -24,6 +24,7 @@ from profsvc.web.http.request_args import RequestArgs
 from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state
 from profsvc.web.pages.rendering.figures import Figure, live_figure, missing_figure
+from profsvc.web.pages.rendering.kept_pages import kept
 from profsvc.web.pages.rendering.page import Links, page, path_to
 from profsvc.web.pages.rendering.power_tables import unit_power_table
 from profsvc.web.pages.rendering.tables import Column, Row, plain_columns
@@ -312,5 +313,5 @@ def _launch_facts(row: dict[str, Any], where: dict[str, Any]) -> list[tuple[Any,
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/runs/{run}/launches/{launch}", show_launch, "read", name="launch_page")
-    add_page(app, "/runs/{run}/means/{kernel:path}", show_kernel_means, "read", name="means_page")
+    add_page(app, "/runs/{run}/launches/{launch}", kept(show_launch), "read", name="launch_page")
+    add_page(app, "/runs/{run}/means/{kernel:path}", kept(show_kernel_means), "read", name="means_page")

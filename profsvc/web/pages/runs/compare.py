@@ -25,6 +25,7 @@ from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of
 from profsvc.web.pages.nightly.history import MAX_PATH_NAME, history_path
 from profsvc.web.pages.rendering.filters import name
+from profsvc.web.pages.rendering.kept_pages import kept
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
 from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns
 
@@ -324,5 +325,5 @@ UNMATCHED_COLUMNS = [
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/compare", show_comparison, "read", name="compare_page", heavy=True)
+    add_page(app, "/compare", kept(show_comparison), "read", name="compare_page", heavy=True)
     add_page(app, "/compare/{pair:path}", redirect_pair, "read", name="compare_pair")

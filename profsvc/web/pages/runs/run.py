@@ -20,6 +20,7 @@ from profsvc.web.pages.launches.listing import (
 )
 from profsvc.web.pages.launches.savings import MAX_PAIRS, savings
 from profsvc.web.pages.rendering.figures import Figure
+from profsvc.web.pages.rendering.kept_pages import kept
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
 from profsvc.web.pages.rendering.tables import Column, Row, row_reference
 from profsvc.web.pages.runs.memory_traces import trace_section
@@ -269,6 +270,6 @@ def show_rejects(request: Request) -> Response:
 
 def register(app: FastAPI) -> None:
     """Add the routes."""
-    add_page(app, "/runs/{run}", show_run, "read", name="run_page")
-    add_page(app, "/runs/{run}/kernels/{kernel}", show_kernel, "read", name="run_kernel_page", heavy=True)
+    add_page(app, "/runs/{run}", kept(show_run), "read", name="run_page")
+    add_page(app, "/runs/{run}/kernels/{kernel}", kept(show_kernel), "read", name="run_kernel_page", heavy=True)
     add_page(app, "/runs/{run}/rejects", show_rejects, "read", name="rejects_page")

@@ -7,7 +7,7 @@ from profsvc import store
 from profsvc.store.connection.transactions import reading
 from profsvc.store.queries.launches import largest
 from profsvc.tables import Batch, frame
-from tests.store.conftest import info
+from tests.store.conftest import info, only_on
 from tests.store.queries.launches.test_measured import RUN, put, trace
 
 
@@ -68,7 +68,15 @@ def test_rows_of_launches_are_found_by_their_numbers(engine: Engine, run_id: int
     assert rows == [row for row in store.select(engine, view, run_id=run_id) if row["launch_id"] is not None]
     if engine.dialect.name != "sqlite":
         return
-    query = f"EXPLAIN QUERY PLAN SELECT m.* FROM {largest.launches_among(engine, view, launches)} AND m.run_id = 1"
+    among, values = largest.launches_among(engine, view, launches)
+    query = f"EXPLAIN QUERY PLAN SELECT m.* FROM {among} AND m.run_id = 1"
     with reading(engine) as connection:
-        plan = [row.detail for row in connection.execute(text(query))]
+        plan = [row.detail for row in connection.execute(text(query), values)]
     assert any("(run_id=? AND launch_id=?" in step for step in plan), plan  # not all results of the run
+
+
+@only_on("sqlite", "a server is given the numbers in the text")
+def test_a_query_about_launches_has_one_text_up_to_each_power_of_two(engine: Engine) -> None:
+    texts = {count: largest.launches_among(engine, "v1_models", range(count)) for count in range(1, 10)}
+    assert len({sql for sql, _ in texts.values()}) == 5  # 1, 2, 4, 8 and 16
+    assert [*texts[5][1].values()] == [0, 1, 2, 3, 4, None, None, None]
