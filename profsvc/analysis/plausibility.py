@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profsvc import specs
-from profsvc.tables import TABLES, Batch, Wide, as_frames, frame, frame_of, numbers_of
+from profsvc.tables import TABLES, Batch, Table, Wide, as_frames, frame, frame_of, numbers_of
 from profsvc.tables.on_demand import pd
 
 
@@ -30,7 +30,7 @@ def without_implausible_values(batch: Batch) -> tuple[Batch, list[str]]:
     tables, found, reasons = dict(batch.given), [], []
     for name, table in batch.given.items():
         if name == "metrics":
-            tables[name], said = _check_metrics(frame_of(table))
+            tables[name], said = _check_metrics(table)
             reasons += said
             continue
         for column in TABLES[name]:
@@ -72,16 +72,16 @@ def _original_values(
     })  # fmt: skip
 
 
-def _check_metrics(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def _check_metrics(table: Table) -> tuple[Table, list[str]]:
     """A table of metrics whose times that cannot be have no value."""
     limits = specs.range_of("metrics.value", "s")
     if limits is None or not len(table):
         return table, []
-    value = table["value"].to_numpy(np.float64)
-    outside = (table["si_unit"] == "s").to_numpy() & ((value < limits.low) | (value > limits.high))
+    value = numbers_of(table["value"])
+    outside = (np.asarray(table["si_unit"], object) == "s") & ((value < limits.low) | (value > limits.high))
     if not outside.any():
         return table, []
-    reasons = [limits.reason(x) for x in value[outside].tolist()]
+    reasons, table = [limits.reason(x) for x in value[outside].tolist()], frame_of(table)
     reason = table["reason"].to_numpy(object).copy()
     reason[outside] = reasons
     return table.assign(value=np.where(outside, np.nan, value), reason=pd.Series(reason, table.index, dtype=object)), (

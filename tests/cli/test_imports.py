@@ -115,7 +115,7 @@ from profsvc import store
 from profsvc.pipeline.ingestion import upload as ingestion
 ingestion._analyze_if_unfinished = lambda *given, **named: None  # which makes frames
 with open(sys.argv[1], "rb") as stream:
-    stored = ingestion.ingest(store.open_store(sys.argv[2]), stream, "trace.csv", store.RunInfo())
+    stored = ingestion.ingest(store.open_store(sys.argv[2]), stream, "file.csv", store.RunInfo())
 print(stored.lines_stored, *sorted({"pandas", "pyarrow", "scipy", "matplotlib"} & set(sys.modules)))
 """
 
@@ -123,11 +123,37 @@ print(stored.lines_stored, *sorted({"pandas", "pyarrow", "scipy", "matplotlib"} 
 @pytest.mark.skipif(not splitter.is_available(), reason="Arrow reads long files where the compiled splitter is missing")
 def test_a_long_trace_is_stored_without_frames(tmp_path: Path) -> None:
     write(tmp_path / "trace.csv", gpu_trace(30_000))
+    assert stored(tmp_path / "trace.csv", tmp_path) == ["30000"]
+
+
+# Logs of readings, texts, rejected lines and several GPUs, and how many of their lines are stored.
+LOGS = {
+    "nvidia_smi/asked_twice.csv": 2,
+    "hioki/cut.csv": 1,
+    "wattsup/log.txt": 2,
+    "picolog/elapsed.csv": 3,
+    "yokogawa/scpi_logger.csv": 3,
+    "extech/dated.txt": 2,
+    "codecarbon/emissions.csv": 3,
+    "rocm_smi/amd.csv": 2,
+    "joulescope/statistics.csv": 2,
+    "jtop/old.csv": 2,
+}
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_a_sensor_log_is_stored_without_frames(log: str, tmp_path: Path) -> None:
+    assert stored(ROOT / "fixtures" / log, tmp_path) == [str(LOGS[log])]
+
+
+def stored(file: Path, folder: Path) -> list[str]:
+    """Store a file without its results; return how many of its lines, and the libraries that were imported."""
     done = subprocess.run(
-        [sys.executable, "-c", STORED, str(tmp_path / "trace.csv"), str(tmp_path / "store.sqlite")],
+        [sys.executable, "-c", STORED, str(file), str(folder / "store.sqlite")],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.stdout.split(), done.returncode) == (["30000"], 0), done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from profsvc.formats.parsing.timestamps import Int64s
-from profsvc.tables.on_demand import pa, pd
+from profsvc.tables.on_demand import pa
 
 
 class BlockLines:
@@ -52,6 +53,11 @@ class RawCells:
         return RawCells(self._lines, self._place, self._separator, self._rows, where)
 
 
+def _is_of_arrow(cells: Sequence[str] | pa.StringArray | RawCells) -> TypeGuard[pa.StringArray]:
+    """Tell whether cells are an array of Arrow, without importing it."""
+    return type(cells).__module__.partition(".")[0] == "pyarrow"
+
+
 class CategoryColumn:
     """The cells of a column, from split rows or a block; ``numbers`` if they are known to be plain.
 
@@ -77,13 +83,15 @@ class CategoryColumn:
     def _coded(self) -> tuple[Int64s, list[str]]:
         if self._known is not None:
             return self._known
-        if isinstance(self.cells, pa.StringArray):
+        if _is_of_arrow(self.cells):
             if self._is_constant(self.cells):
                 return np.zeros(len(self.cells), np.int64), [self[0]]
             encoded = self.cells.dictionary_encode()
             return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
-        codes, texts = pd.factorize(np.array(self.cells, dtype=object))
-        return codes, texts.tolist()
+        cells = cast("Sequence[str]", self.cells)  # raw ones are of columns with numbers, and not asked for
+        texts = list(dict.fromkeys(cells))
+        code_of = {text: code for code, text in enumerate(texts)}
+        return np.fromiter(map(code_of.__getitem__, cells), np.int64, len(cells)), texts
 
     @staticmethod
     def _is_constant(texts: pa.StringArray) -> bool:
@@ -111,6 +119,6 @@ class CategoryColumn:
         coded = None if self._known is None else (self._known[0][rows], self._known[1])
         if isinstance(self.cells, RawCells):
             return CategoryColumn(self.cells.part(rows), numbers, coded)
-        if isinstance(self.cells, pa.StringArray):
+        if _is_of_arrow(self.cells):
             return CategoryColumn(self.cells.take(pa.array(rows)), numbers)
         return CategoryColumn([self.cells[row] for row in rows.tolist()], numbers)

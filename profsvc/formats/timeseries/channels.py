@@ -17,7 +17,7 @@ from profsvc.errors import counted
 from profsvc.formats.parsing.timestamps import UTC, Flags, Int64s
 from profsvc.formats.timeseries.columns import Column, Floats, Objects
 from profsvc.tables import ColumnTable, Table
-from profsvc.tables.on_demand import pd
+from profsvc.tables.column_tables import Integers
 
 MEASURED = {"power", "energy", "temperature", "clock", "utilization", "voltage", "current"}
 # Quantities printed with so many digits that a repeated value means that the sensor has not updated.
@@ -225,7 +225,7 @@ class Sensors:
             ),
             "time_ns": stamped if clock == UTC else None,
             "local_ns": None if clock in (UTC, None) else stamped,
-            "elapsed_ns": None if stamped is None else stamped - (self.first_ns or 0),
+            "elapsed_ns": None if stamped is None else Integers(stamped.values - (self.first_ns or 0), stamped.missing),
             "value": np.concatenate([readings.values for readings in every]),
             "reason": reasons,
             "line": np.concatenate([readings.lines for readings in every]),
@@ -255,20 +255,15 @@ class Sensors:
         return {"sensors": ColumnTable.of_values("sensors", rows)}
 
 
-def _stamped(parts: Sequence[Readings], sizes: Sequence[int]) -> Any:
+def _stamped(parts: Sequence[Readings], sizes: Sequence[int]) -> Integers | None:
     """Return the timestamps of readings, with null for missing ones; None if all are missing."""
     timed = [readings.ns is not None for readings in parts]
     if not any(timed):
         return None
     ns = np.concatenate([_or(r.ns, size, 0) for size, r in zip(sizes, parts, strict=True)])
-    return ns if all(timed) else nullable_int_column(ns, np.repeat(timed, sizes))
+    return Integers(ns, ~np.repeat(timed, sizes))
 
 
 def _or(values: Any, size: int, filler: int | None) -> Any:
     """Return ``values``, or an array of the ``filler`` if there are none."""
     return np.full(size, filler, np.int64 if filler == 0 else object) if values is None else values
-
-
-def nullable_int_column(values: Int64s, known: Flags) -> pd.arrays.IntegerArray:
-    """Return a nullable column of whole numbers, without conversion to Python objects or floats."""
-    return pd.arrays.IntegerArray(np.where(known, values, 0), ~known)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from profsvc.formats.columnar.categorical import CategoryColumn
 from profsvc.formats.parsing.timestamps import Int64s
-from profsvc.tables.on_demand import pd
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,22 @@ class Chunk:
         return Chunk(columns, self.lines[rows], ns, *owners_of(self.keys, self.owners[rows]))
 
 
+def first_seen(values: Sequence[Value], codes: Int64s) -> tuple[Int64s, list[Value]]:
+    """Return the rows as places in the distinct values, and these in the order in which they come.
+
+    ``codes`` are the places of the values of the rows, which may repeat a value.
+
+    >>> first_seen(["a", "b", "b"], np.array([2, 0, 1]))
+    (array([0, 1, 0]), ['b', 'a'])
+    """
+    known: dict[Value, int] = {}
+    _, first = np.unique(codes, return_index=True)
+    places = np.zeros(len(values), np.int64)
+    for code in codes[np.sort(first)].tolist():
+        places[code] = known.setdefault(values[code], len(known))
+    return places[codes], list(known)
+
+
 def owners_of(keys: Sequence[object], codes: Int64s) -> tuple[Sequence[object], Int64s | None]:
     """Return the distinct keys of rows in their order, and the place of the key of each row; None if there is one key.
 
@@ -76,5 +93,5 @@ def owners_of(keys: Sequence[object], codes: Int64s) -> tuple[Sequence[object], 
     if (codes == codes[0]).all():
         return [keys[int(codes[0])]], None
     numbers = {key: place for place, key in reversed(list(enumerate(keys)))}
-    owners, kept = pd.factorize(np.array([numbers[key] for key in keys])[codes])
+    owners, kept = first_seen([numbers[key] for key in keys], codes)
     return [keys[int(place)] for place in kept], None if len(kept) == 1 else owners

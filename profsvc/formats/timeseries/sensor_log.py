@@ -27,10 +27,9 @@ from profsvc.formats.timeseries.columns import (
     parse_number,
     with_unique_names,
 )
-from profsvc.formats.timeseries.row_chunks import Chunk, GpuRows, owners_of
+from profsvc.formats.timeseries.row_chunks import Chunk, GpuRows, first_seen, owners_of
 from profsvc.formats.timeseries.sensor_log_blocks import LogBlock
 from profsvc.tables import Batch, ColumnTable
-from profsvc.tables.on_demand import pd
 
 CHUNK_ROWS = 1 << 15
 CHUNK_CELLS = 1 << 19
@@ -141,9 +140,8 @@ class Log:
             ns = None if ns is None else ns[keep]
         if not rows:
             return
-        codes, distinct = pd.factorize(keys)
         columns = [CategoryColumn(cells) for cells in zip(*rows, strict=True)]
-        self._store_chunk(Chunk(columns, lines, ns, *owners_of(distinct.tolist(), codes)))
+        self._store_chunk(Chunk(columns, lines, ns, *_owners_of_keys(keys)))
 
     def add_block(self, part: LogBlock, line: int) -> bool:
         """Store a block of rows that begins on ``line``; return False if the rows must be read one by one."""
@@ -219,8 +217,8 @@ class Log:
     def _store_long(self, chunk: Chunk, place: int) -> None:
         """Store a column of values whose fields another column names."""
         fields = chunk.columns[[column.role for column in self.columns].index("field")]
-        codes, names = pd.factorize(np.array([field.strip() for field in fields.texts], dtype=object)[fields.codes])
-        for code, name in enumerate(names.tolist()):
+        codes, names = first_seen([field.strip() for field in fields.texts], fields.codes)
+        for code, name in enumerate(names):
             self._store_column(self.field_of(name), chunk.part(np.flatnonzero(codes == code)), place)
 
     def _store_column(self, column: Column, chunk: Chunk, place: int) -> None:
@@ -292,7 +290,8 @@ class Log:
     def _store_readings(self, column: Column, group: GpuRows, part: Readings, chunk: Chunk, place: int) -> None:
         if column.role != "value" and part.reasons is not None:
             # Texts are stored as metrics; other cells without a value as samples.
-            is_text = part.reasons == TEXT if column.role == "open" else pd.notna(part.reasons)
+            said = [reason == TEXT if column.role == "open" else reason is not None for reason in part.reasons.tolist()]
+            is_text = np.array(said, np.bool_)
             codes = group.of(chunk.columns[place].codes)[is_text]
             self._store_texts(column, group.key, chunk.columns[place].texts, codes, part.part(is_text))
             part = part.part(~is_text)
@@ -351,6 +350,13 @@ class Log:
         elif not self.clock.kind and "elapsed" not in [column.role for column in self.columns]:
             message = NO_TIME
         return self.ledger.batch(self.sensors.table(), facts, message)
+
+
+def _owners_of_keys(keys: Objects) -> tuple[Sequence[object], Int64s | None]:
+    """Return the distinct keys of rows, and the place of that of each row; None if there is one key."""
+    known: dict[object, int] = {}
+    codes = np.array([known.setdefault(key, len(known)) for key in keys.tolist()], np.int64)
+    return owners_of(list(known), codes)
 
 
 class LogBatches:

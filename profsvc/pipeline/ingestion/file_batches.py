@@ -18,7 +18,7 @@ from profsvc.pipeline.ingestion.content import Content
 from profsvc.pipeline.ingestion.import_result import ImportResult
 from profsvc.pipeline.ingestion.reading_options import ReadOptions
 from profsvc.specs.files.formats import PHASE_MARKS
-from profsvc.tables import Batch, as_frames, frame_of
+from profsvc.tables import Batch, ColumnTable, Table, as_frames, frame_of
 from profsvc.tables.on_demand import pd
 
 
@@ -35,10 +35,10 @@ def read_batches(stream: BinaryIO, how: ReadOptions, verdict: ImportResult) -> I
         if "samples" in tables and (zone is not None or how.offset_s):
             tables["samples"] = clock.in_utc(frame_of(tables["samples"]))
         if "sensors" in tables:
-            tables["sensors"] = sensors = _on_the_clock(frame_of(tables["sensors"]), clock)
+            tables["sensors"] = sensors = _on_the_clock(tables["sensors"], clock)
             verdict.warnings += _sensor_warnings(sensors)
             if positions:
-                tables["sensors"] = with_positions(sensors, positions)
+                tables["sensors"] = with_positions(frame_of(sensors), positions)
         facts = dict(batch.facts)
         if "ranges" in tables and reader.NAME == PHASE_MARKS:
             local = zone if facts["clock"] == LOCAL else None
@@ -86,9 +86,11 @@ def _count_batches(verdict: ImportResult, batches: Iterator[Batch]) -> Iterator[
     verdict.lines = verdict.lines_stored + verdict.lines_skipped + verdict.lines_rejected
 
 
-def _on_the_clock(sensors: pd.DataFrame, clock: SampleClock) -> pd.DataFrame:
+def _on_the_clock(given: Table, clock: SampleClock) -> Table:
     """Return the sensors with a warning about times that go back only where those in UTC do."""
-    times = clock.backwards()
+    if not (times := clock.backwards()):
+        return given
+    sensors = frame_of(given)
     quality = [
         recount_backwards(said, times[sensor]) if isinstance(said, str) and sensor in times else said
         for sensor, said in zip(sensors["sensor_index"], sensors["quality"], strict=True)
@@ -96,11 +98,15 @@ def _on_the_clock(sensors: pd.DataFrame, clock: SampleClock) -> pd.DataFrame:
     return sensors.assign(quality=pd.Series(quality, sensors.index, sensors["quality"].dtype))
 
 
-def _sensor_warnings(sensors: pd.DataFrame) -> list[str]:
+def _sensor_warnings(given: Table) -> list[str]:
     """Return the data-quality warnings of the sensors."""
-    doubtful = sensors[sensors["quality"].notna()]
-    named = zip(doubtful["name"], doubtful["gpu_index"], doubtful["quality"], strict=True)
-    return [f"{name}{'' if pd.isna(gpu) else f' of GPU {gpu}'}: {quality}" for name, gpu, quality in named]
+    sensors = given if isinstance(given, ColumnTable) else ColumnTable.of_frame("sensors", given)
+    named = zip(*(sensors[column].tolist() for column in ("name", "gpu_index", "quality")), strict=True)
+    return [
+        f"{name}{'' if gpu is None else f' of GPU {gpu}'}: {quality}"
+        for name, gpu, quality in named
+        if isinstance(quality, str)
+    ]
 
 
 def with_given_device(batch: Batch, device: str | None) -> Batch:

@@ -45,7 +45,7 @@ from profsvc.store.ingest.writers.running_timeline import RunningTimeline
 from profsvc.store.ingest.writers.writer_thread import in_writer_thread, statement_canceller
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
-from profsvc.tables import Batch, Table, check, check_wide, frame_of
+from profsvc.tables import Batch, Table, check, check_wide
 from profsvc.tables.column_tables import integers_of
 
 PrepareStore = Callable[[Connection], None]
@@ -304,7 +304,7 @@ class _Upload:
 
     def _note(self, name: str, table: Table) -> None:
         if name == "rejects":
-            self.lines_in_rejects += int(frame_of(table)["lines"].sum())
+            self.lines_in_rejects += int(integers_of(table["lines"]).values.sum())
         if "launch_index" not in table:
             return
         indexes = integers_of(table["launch_index"])

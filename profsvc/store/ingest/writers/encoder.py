@@ -60,6 +60,8 @@ OWN_NAMES = (
     ("process_name_id", "texts", "process_name"),
     ("kernel_id", "kernels", "kernel"),
 )
+# Other tables that are taken as columns, so that to store samples takes no frame.
+OF_COLUMNS = ("launches", "samples", "sensors", "metrics", "rejects")
 Columns = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 Numbers = Integers
@@ -91,13 +93,13 @@ class Encoder:
         self.transfers = TransferTotals()
         self.listed = ListedLaunches()
         self.launches = LaunchTotals()
-        self.wide = WideCells(store, sink, self.first, self.names, self._metrics)
+        self.wide = WideCells(store, sink, self.first, self.names, self._metrics_of_frame)
 
     def write(self, name: str, table: Table) -> None:
         """Write a tidy table of a batch."""
         if name in EVENTS:
             self._events(name, _as_columns(name, table))
-        elif name in ("launches", "samples"):
+        elif name in OF_COLUMNS:
             getattr(self, f"_{name}")(_as_columns(name, table))
         else:
             getattr(self, f"_{name}")(frame_of(table))
@@ -122,14 +124,14 @@ class Encoder:
     def _texts(self, column: Any) -> Numbers:
         return self._numbers("texts", column)
 
-    def _tuples(self, names: str, *columns: pd.Series[Any]) -> list[int]:
+    def _tuples(self, names: str, *columns: Any) -> list[int]:
         """Return the numbers of names formed by several columns; an empty text means null."""
-        rows = list(zip(*(column.fillna("") for column in columns), strict=True))
+        rows = list(zip(*([text or "" for text in values(column)] for column in columns), strict=True))
         distinct = list(dict.fromkeys(rows))
         numbers = dict(zip(distinct, self.names[names].numbers(distinct), strict=True))
         return [numbers[row] for row in rows]
 
-    def _refs(self, column: pd.Series[Any]) -> list[int]:
+    def _refs(self, column: Any) -> list[int]:
         return [self.first if index is None else self.first + index + 1 for index in values(column)]
 
     def _events(self, name: str, table: ColumnTable) -> None:
@@ -156,7 +158,7 @@ class Encoder:
         names = table["device"]
         return names if self.device is None else np.where(nulls(names), self.device, np.asarray(names))
 
-    def _sensors(self, table: pd.DataFrame) -> None:
+    def _sensors(self, table: ColumnTable) -> None:
         self.sensors.write_sensors(table)
 
     def _samples(self, table: ColumnTable) -> None:
@@ -204,7 +206,10 @@ class Encoder:
     def _device(self, name: str, capability: str) -> int | None:
         return self.names["devices"][name, capability] if name or capability else None
 
-    def _metrics(self, table: pd.DataFrame) -> None:
+    def _metrics_of_frame(self, table: pd.DataFrame) -> None:
+        self._metrics(_as_columns("metrics", table))
+
+    def _metrics(self, table: ColumnTable) -> None:
         columns: Columns = {
             "launch_ref": self._refs(table["launch_index"]),
             "item": self._next_items("metrics", len(table)),
@@ -237,7 +242,7 @@ class Encoder:
     def _source_stalls(self, table: pd.DataFrame) -> None:
         self.sources.write_stalls(table)
 
-    def _rejects(self, table: pd.DataFrame) -> None:
+    def _rejects(self, table: ColumnTable) -> None:
         columns: Columns = {
             "upload_id": [self.upload_id] * len(table),
             "item": self._next_items("rejects", len(table)),

@@ -20,9 +20,9 @@ from profsvc.store.ingest.writers.packed_samples import MAX_READINGS, MIN_READIN
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable
 from profsvc.tables.column_tables import Integers, integers_of
-from profsvc.tables.on_demand import pd
 
 SENSOR_COLUMNS = ("quantity", "name", "unit", "gpu_index", "device", "x_mm", "y_mm", "quality", "line")
+SENSOR_TEXTS = ("quantity", "name", "unit", "device", "quality")
 MAX_NS = float(2**63)
 _OUTSIDE = text("SELECT count(*) FROM v1_samples WHERE sensor_id = :sensor AND (as_read < :low OR as_read > :high)")
 _FLAG = text(
@@ -54,18 +54,19 @@ class Sensors:
         self.origins: dict[str, int] = {}
         self.divisors: dict[int, float] = {}
 
-    def write_sensors(self, table: pd.DataFrame) -> None:
+    def write_sensors(self, table: ColumnTable) -> None:
         """Write a tidy table of sensors."""
         indexes = values(table["sensor_index"])
         if max(indexes) > IDS_PER_UPLOAD - 2:
             raise InputError(f"sensor {max(indexes)}: a file may have {IDS_PER_UPLOAD - 1:,} sensors; split it")
-        reject_nul(text for name in ("quantity", "name", "unit", "device", "quality") for text in table[name].dropna())
+        reject_nul(text for name in SENSOR_TEXTS for text in values(table[name]) if text is not None)
         self.known.update(indexes)
         columns: dict[str, Any] = {"sensor_id": [self.first + index + 1 for index in indexes]}
         columns |= {name: table[name] for name in SENSOR_COLUMNS}
         columns["samples"] = [0] * len(table)
-        limits = [_plausible_range(row) for row in table.to_dict("records")]
-        known = zip(indexes, table["name"].tolist(), limits, strict=True)
+        named = {name: values(table[name]) for name in ("name", "quantity", "gpu_index", "device", "unit")}
+        limits = [_plausible_range(dict(zip(named, row, strict=True))) for row in zip(*named.values(), strict=True)]
+        known = zip(indexes, named["name"], limits, strict=True)
         self.limits.update({index: (name, one) for index, name, one in known if one is not None})
         columns["plausible_low"] = [None if one is None else one.low for one in limits]
         columns["plausible_high"] = [None if one is None else one.high for one in limits]
@@ -289,7 +290,7 @@ def _close_together(ids: Ints) -> Iterator[Any]:
 
 def _plausible_range(sensor: Mapping[Any, Any]) -> specs.PlausibleRange | None:
     """The range in which readings of a sensor are plausible."""
-    of_gpu = not (pd.isna(sensor["gpu_index"]) and pd.isna(sensor["device"]))
+    of_gpu = sensor["gpu_index"] is not None or sensor["device"] is not None
     name = f"{sensor['name']}{' of a GPU' if of_gpu else ''}"
     return specs.range_of(sensor["quantity"], sensor["unit"], name)
 
