@@ -53,10 +53,10 @@ def keep_answers(engine: Engine) -> None:
 def kept_answer(
     engine: Engine, key: Hashable, question: Callable[[], Answer], *, is_worth: Callable[[Answer], bool] | None = None
 ) -> Answer:
-    """Return the answer of a question that is named by ``key``, as it was if nobody has committed since.
+    """Return the answer of a question that is named by ``key``, as it was before unless the store has changed.
 
-    Who asks must not change it. Answers that are not ``is_worth`` it are not kept. Where none are, and within a
-    transaction that writes, the question is asked. Within a `snapshot` the answer is of its state.
+    The caller must not change it. Only answers that are ``is_worth`` it are kept. An engine without any, and a
+    transaction that writes, ask the question each time. Within a `snapshot` the answer is of its state.
     """
     kept = _kept_of(engine)
     if kept is None or is_in_transaction(engine) or (version := _version(engine)) is None:
