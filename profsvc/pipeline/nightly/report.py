@@ -82,8 +82,10 @@ def _report_of_night(
     engine: "Engine", project: str | None, night: date | str | None, zone: str, dry_run: bool
 ) -> dict[str, Any]:
     span, scope = report_period(night, zone), project or ""
-    if project and project not in (known := store.projects(engine)):
-        raise NotFoundError.near("project", project, known)
+    # The first files of a project may all be refused, which its report has to say.
+    is_known = not project or project in (known := store.projects(engine))
+    if not is_known and not store.refusals_between(engine, scope, 0, END_OF_TIME):
+        raise NotFoundError.near("project", scope, known)
     # Whatever zone a report is of, its night has begun by this date.
     today = (datetime.now(UTC) + MAX_UTC_OFFSET).date().isoformat()
     adjacent = store.adjacent_reports(engine, scope, span.night, today)

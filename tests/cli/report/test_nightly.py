@@ -224,3 +224,12 @@ def test_runs_of_a_host_whose_clock_was_set_back_are_named(cli, tmp_path):
     log.write_text("\n".join(["t,P", *(f"{100 * row},{300_000 + row}" for row in range(30)), ""]))
     assert cli("upload", log, "--run", "night 0", "--column", "t=time:ms", "--column", "P=power:mW").code == 0
     assert "Runs out of order" not in nightly(cli, NIGHTS).out
+
+
+def test_a_project_of_which_every_file_was_refused_has_a_report(cli, tmp_path):
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_bytes(b"\x00 no profile")
+    assert cli("upload", wrong, "--run", "night 0", "--project", "lab").code == 6
+    made = cli("report", "nightly", "--project", "lab")
+    assert (made.code, "1 file refused" in made.out.splitlines()[0], "wrong.csv" in made.out) == (0, True, True)
+    assert cli("report", "nightly", "--project", "nothing").code == 3
