@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.causes.first_steps import with_first_steps
 from profsvc.analysis.causes.mended_range import with_ranges
 from profsvc.analysis.causes.remaining_loss import without_remaining
 from profsvc.analysis.causes.rows import launch_causes
@@ -20,7 +21,7 @@ from profsvc.analysis.potential import launch_potential as potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.unknown_potential import without_uninformative_bounds
 
-VERSION = "42"
+VERSION = "43"
 """Raised when any number changes for the same input."""
 
 
@@ -113,6 +114,7 @@ def analyze_launches(
     bounds = [known["potential"]] if known and len(known["potential"]) else []
     values = [known["criteria"]] if known and len(known["potential"]) else []
     device_of = launches.set_index("launch_id")[["device", "compute_capability"]]
+    kernel_of = launches.set_index("launch_id")["kernel"]
     for table, sources, tool, others in counters:
         yield {"counters": pd.concat([_counter_rows(*part) for part in ((table, sources), *others)], ignore_index=True)}
         own = device_of.loc[table.index].astype(object).where(lambda d: d.notna(), None)
@@ -120,6 +122,7 @@ def analyze_launches(
             name_of, version = (part if isinstance(part, str) else None for part in (device, capability))
             part = table.loc[group.index]
             rows = launch_results(part, name_of, version, domain, measured, tool)
+            rows["causes"] = with_first_steps(rows["causes"], kernel_of)
             bounds.append(rows["potential"])
             values.append(rows["criteria"][list(criteria.RUN_INPUT_COLUMNS)])
             yield rows

@@ -51,7 +51,7 @@ RESULT_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "models": (("launch_id", "model", "quantity", "value"), ("unit", "form", "flags", "label", "reason")),
-    "causes": (("launch_id", "rank", "cause", "saving_ns", "saving_fraction", "low", "high"), ("kind",)),
+    "causes": (("launch_id", "rank", "cause", "saving_ns", "saving_fraction", "low", "high"), ("kind", "first_step")),
 }
 # Tables whose rows an upload has in one range of this key, those that others refer to behind them.
 RANGE_KEYS = {
@@ -65,6 +65,8 @@ RANGE_KEYS = {
 RANGE_KEYS |= {"launches": "launch_id", "twins": "launch_id", "wide_blocks": "first_launch", "wide_cells": "cell_id"}
 RANGE_KEYS |= {"wide_lists": "list_id", "wide_constants": "cell_id"}
 RANGE_KEYS |= {table: key for table, (key, *_) in EVENTS.items()} | SOURCE_KEYS
+# Columns that stand in the tables of names.
+WORDS = frozenset(("model", "quantity", "unit", "form", "cause", "kind", "first_step"))
 TEXT_COLUMNS = {"counter": "counter_id", "expression": "expression_id", "reason": "reason_id", "bound": "bound_id"}
 TEXT_COLUMNS |= {"criterion": "criterion_id", "ideal_bound": "ideal_bound_id", "label": "label_id"}
 OWN_KEYS = ("criterion_id", "model_id", "cause_id", "counter_id")
@@ -231,7 +233,7 @@ def _columns(name: str, table: pd.DataFrame, texts: Names) -> Columns:
     columns: Columns = {}
     must, may = RESULT_COLUMNS[name]
     for column in (*must, *may):
-        if column not in table or column in {"model", "quantity", "unit", "form", "cause", "kind"}:
+        if column not in table or column in WORDS:
             continue
         if column in TEXT_COLUMNS:
             codes, distinct = factorize(table[column])
@@ -274,12 +276,16 @@ def _model_ids(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
 
 
 def _cause_ids(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
-    """Return the number of the cause of each row, with the words that causes.toml has for it."""
-    codes, distinct = factorize(table["cause"])
+    """Return the number of the cause of each row: the words that causes.toml has for it, and the step of the row."""
+    steps = table["first_step"] if "first_step" in table else [None] * len(table)
+    codes, distinct = pd.factorize(pd.MultiIndex.from_arrays([table["cause"], steps]))
     names = []
-    for cause in (causes()[str(name)] for name in distinct):
+    for name, step in distinct:
+        cause = causes()[str(name)]
         evidence = json.dumps([(counter, vocabulary()[counter].unit) for counter in cause.evidence])
-        names.append((cause.name, cause.title, cause.kind, cause.first_step, evidence))
+        names.append(
+            (cause.name, cause.title, cause.kind, step if isinstance(step, str) else cause.first_step, evidence)
+        )
     return np.array(Names(connection, "cause_names").numbers(names), np.int64)[codes]
 
 
