@@ -48,9 +48,11 @@ PAGES = {
     "raw.csv": ("--page", "raw", "--print-units", "base"),
     "details.csv": ("--page", "details"),
     "source.csv": ("--page", "source", "--print-source", "cuda,sass"),
+    "machine_code.csv": ("--page", "source", "--print-source", "sass"),
 }
-# A program without line information has only its machine code.
-WITHOUT_LINES = ("--page", "source", "--print-source", "sass")
+NO_LINES = b"==WARNING== No lineinfo available"
+# Kernels without line information, as those of libraries, are not on a page with source lines.
+ALL_KERNELS_BUT = {"machine_code.csv": "source.csv"}
 
 
 class Plan(NamedTuple):
@@ -175,15 +177,17 @@ def _profile(
             raise InputError(f"the program ended with exit status {status}, so nothing is uploaded")
         problems.append(f"profile: {why}")
         return []
-    found = []
+    found: list[Path] = []
+    whole: set[str] = set()
     for name, options in PAGES.items():
+        if ALL_KERNELS_BUT.get(name) in whole:
+            continue
         file = folder / name
-        for tried in dict.fromkeys((options, WITHOUT_LINES if name == "source.csv" else options)):
-            with file.open("wb") as stream:
-                _run([tools.ncu, "--import", str(result), "--csv", *tried], quiet=True, output=stream.fileno())
-            if _lines(file) > 1:
-                found.append(file)
-                break
+        with file.open("wb") as stream:
+            _run([tools.ncu, "--import", str(result), "--csv", *options], quiet=True, output=stream.fileno())
+        if _lines(file) > 1:
+            found.append(file)
+            whole.update(() if _lacks_kernels(file) else (name,))
     if not found:
         problems.append("profile: the report has no launches; check --kernel")
     return found
@@ -210,5 +214,11 @@ def _last_line(text: str) -> str:
 
 
 def _lines(file: Path) -> int:
+    """Return how many lines a file has beside the banners of ncu."""
     with file.open("rb") as stream:
-        return sum(1 for _ in stream)
+        return sum(not line.startswith(b"==") for line in stream)
+
+
+def _lacks_kernels(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return any(line.startswith(NO_LINES) for line in stream)

@@ -43,11 +43,7 @@ from profsvc.analysis.potential.special_functions import (
     needless_conversions,
     spared_checks,
 )
-from profsvc.analysis.potential.tensor_work import (
-    has_tensor_work,
-    tensor_operations,
-    tensor_time,
-)
+from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.useful_work import operand_limited, payload_instructions, useful_bytes
 
 Array = NDArray[np.float64]

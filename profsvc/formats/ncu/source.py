@@ -19,6 +19,7 @@ from profsvc.formats.ncu.source_rows import (
     split_row,
     stored_text,
 )
+from profsvc.formats.parsing.head import head_text
 from profsvc.formats.parsing.ledger import numbered_lines
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.text import Text
@@ -27,6 +28,8 @@ from profsvc.tables import Batch
 
 NAME = "ncu-source"
 EXPORT_HINT = "export again with: ncu -i REPORT --csv --page source --print-source cuda,sass"
+NO_LINES = "==WARNING== No lineinfo available"
+NO_LINES_HINT = "their machine code: ncu -i REPORT --csv --page source --print-source sass"
 ROWS_PER_BATCH = 5_000
 MAX_INSTRUCTIONS = 1 << 18
 """Instructions and source lines of a launch; the code of the largest kernels has a tenth of it."""
@@ -39,8 +42,9 @@ _ADDRESS = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
 
 
 def sniff(head: bytes) -> bool:
-    """Return whether the first table in ``head`` is of the source page."""
-    return first_page_kind(head) == "source"
+    """Return whether the first table in ``head`` is of the source page, or warnings stand where one should be."""
+    page = first_page_kind(head)
+    return page == "source" or (page is None and head_text(head).lstrip().startswith(NO_LINES))
 
 
 @dataclass
@@ -121,6 +125,7 @@ class _Page:
         self.copies, self.is_copy = copies, False
         self.tables = 0
         self.launches = self.count = 0
+        self.without_lines = 0
         self.unknown: dict[str, None] = {}
         self.forms: set[str] = set()
         self.header: Header | None = None
@@ -134,6 +139,7 @@ class _Page:
     def sort(self, number: int, line: str) -> Record:
         """Return the record of a line, after adding what it says to the tables."""
         text = line.strip()
+        self.without_lines += text.startswith(NO_LINES)
         if not text or text.startswith("==") or hash(text) in self.said:
             return Record(SKIP, number, 1, line, [])
         if match := _NAMED.match(text):
@@ -297,10 +303,17 @@ class _Page:
         return ""
 
     def message(self) -> str:
-        """Say what the page shows twice, and which columns are not known."""
+        """Say what the page shows twice or not at all, and which columns are not known."""
         launches = "each launch" if len(self.copies) >= self.launches else counted(len(self.copies), "launch")
         twice = f"the page shows {launches} twice; its copies are skipped" if self.copies else ""
-        return "; ".join(filter(None, [twice, self._unknown_columns()]))
+        return "; ".join(filter(None, [twice, self.absent(), self._unknown_columns()]))
+
+    def absent(self) -> str:
+        """Say that kernels are not on the page as they have no line information."""
+        if not self.without_lines:
+            return ""
+        launches = counted(self.without_lines, "launch")
+        return f"{launches} without line information, of which the page shows nothing; {NO_LINES_HINT}"
 
     def _unknown_columns(self) -> str:
         if not self.unknown:
@@ -318,7 +331,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
             if ledger.full or ledger.stored >= ROWS_PER_BATCH:
                 yield ledger.batch(page.rows.take())
         if not page.count:
-            why = "; ".join(filter(None, [*ledger.errors, ledger.first_reason]))
+            why = "; ".join(filter(None, [*ledger.errors, page.absent(), ledger.first_reason]))
             raise BrokenInputError(
                 f"no table of a source page has a complete row{f' ({why})' if why else ''}; {EXPORT_HINT}"
             )

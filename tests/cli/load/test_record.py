@@ -4,6 +4,7 @@ import ctypes
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +41,8 @@ echo "ncu $*" >>"{folder}/calls"
 if [ "$1" = --import ]; then
   case "$*" in
     *"--page raw"*) exec cat "{folder}/raw.csv" ;;
-    *cuda,sass*) echo "no line information" >&2; exit 1 ;;
+    *cuda,sass*) [ -e "{folder}/source.csv" ] && exec cat "{folder}/source.csv"; exit 1 ;;
+    *"print-source sass"*) [ -e "{folder}/sass.csv" ] && exec cat "{folder}/sass.csv"; exit 0 ;;
     *) exit 0 ;;
   esac
 fi
@@ -110,6 +112,31 @@ def test_one_command_gives_a_run_with_launches_trace_and_power(machine: Machine,
     assert [line.partition(" --page ")[2] for line in said if line.startswith("ncu --import")] == [
         "raw --print-units base", "details", "source --print-source cuda,sass", "source --print-source sass",
     ]  # fmt: skip
+
+
+ROW = '"Line No","Source","Address","Source","# Samples"\n"7","y = x;","0x10","      MOV R0, R1","3"\n'
+WITH_LINES = f'"File Path","/a.cu"\n"Function Name","a"\n{ROW}'
+WARNING = "==WARNING== No lineinfo available to show CUDA-C source related to 'b'.\n"
+
+
+@pytest.mark.parametrize(
+    ("page", "exported"),
+    [
+        (WITH_LINES, ["source"]),
+        (WARNING * 3, ["machine_code"]),  # the kernels of a library alone
+        (WARNING + WITH_LINES, ["source", "machine_code"]),
+        ("", ["machine_code"]),
+    ],
+)
+def test_machine_code_is_recorded_of_kernels_that_have_no_lines(
+    machine: Machine, cli: Call, page: str, exported: list[str]
+) -> None:
+    folder = machine("nvidia-smi", "ncu")
+    (folder / "source.csv").write_text(page)
+    (folder / "sass.csv").write_text('"Kernel Name","a"\n"Address","Source","# Samples"\n"0x10","      NOP","3"\n')
+    done = cli("record", "--no-trace", "--no-power", "app")
+    assert done.code == 0
+    assert re.findall(r"(\w+)\.csv: ncu-source stored", done.err) == exported
 
 
 def test_the_default_run_is_named_after_the_program_and_new_each_time(machine: Machine, cli: Call) -> None:

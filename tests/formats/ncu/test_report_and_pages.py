@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from profsvc.formats.ncu.source import copied_tables
+from profsvc.errors import BrokenInputError
+from profsvc.formats.ncu.source import copied_tables, read, sniff
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "h200_report"
 # The package, which is newer than the tool that wrote the report, has a unit where that tool prints none.
@@ -145,3 +146,27 @@ def test_a_copy_may_be_cut():
     assert [copied_tables(whole[:end]) for end in range(8, 17)] == [{1}] * 5 + [{1, 3}] * 4
     assert copied_tables(['"File Path","/a.cu"', *whole]) == set()
     assert copied_tables([]) == set()
+
+
+NO_LINES = "==WARNING== No lineinfo available to show CUDA-C source related to '{}'.\n"
+
+
+def test_kernels_without_lines_are_said_to_be_absent(tmp_path):
+    file = tmp_path / "source.csv"
+    file.write_text(NO_LINES.format("copy") + TABLE.format("a", 3) + NO_LINES.format("at::native::fill<(int)4>"))
+    with file.open("rb") as stream:
+        *_, last = read(stream)
+    assert last.message == (
+        "2 launches without line information, of which the page shows nothing; "
+        "their machine code: ncu -i REPORT --csv --page source --print-source sass"
+    )
+
+
+def test_a_page_of_nothing_but_kernels_without_lines_is_refused_with_what_to_export(tmp_path):
+    text = NO_LINES.format("vote_local") * 3
+    assert sniff(text.encode())
+    assert not sniff(b"==PROF== Connected\n" + text.encode())
+    file = tmp_path / "source.csv"
+    file.write_text(text)
+    with file.open("rb") as stream, pytest.raises(BrokenInputError, match=r"3 launches without line information.*sass"):
+        list(read(stream))
