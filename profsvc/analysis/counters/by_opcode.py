@@ -42,8 +42,10 @@ def counters_by_opcode(executed: pd.DataFrame, counted: "pd.Series[float]") -> S
     >>> table, said = counters_by_opcode(pd.DataFrame(rows, columns=names), pd.Series({1: 92.0, 2: 32.0}))
     >>> table.loc[1, ["inst_bit_convert_thread", "inst_ldst_thread", "memory_inst_64bit_warp"]].tolist()
     [60.0, 32.0, 1.0]
-    >>> list(table.index), str(said["inst_bit_convert_thread"][0])
-    ([1], 'source page: sum(thread_instructions_on) of F2F, F2FP, F2I, FRND, I2F, I2FP')
+    >>> table.loc[2, ["inst_bit_convert_thread", "inst_mufu_thread"]].tolist()
+    [nan, 0.0]
+    >>> str(said["inst_bit_convert_thread"][0])
+    'source page: sum(thread_instructions_on) of F2F, F2FP, F2I, FRND, I2F, I2FP'
     """
     classes = instruction_classes()
     rows = executed[executed[[THREADS, WARPS]].isna().any(axis=1) | (executed[[THREADS, WARPS]] > 0).any(axis=1)]

@@ -225,5 +225,5 @@ def test_costs_change_no_share_where_all_are_alike(demo: Engine) -> None:
 
 
 def test_a_run_without_launches_has_no_results() -> None:
-    empty = pd.DataFrame(columns=["launch_id", "device", "compute_capability"])
+    empty = pd.DataFrame(columns=["launch_id", "kernel", "device", "compute_capability"])
     assert list(analysis.analyze_launches(empty, [], frame({}), DOMAIN)) == []
