@@ -80,6 +80,7 @@ _OTHER_PAGES = (
         r'^(?:"?(?:Address|Line No)"?,"?(?:Source"?,"?Address"?,"?)?Source\b|(?:Address|Line No) +Source\b)',
     ),
 )
+NO_LINES = "==WARNING== No lineinfo available"
 _SUMMARY_FIRST_COLUMNS = ("Process ID", "Domain")
 # --print-details all prints NVLink and NUMA tables as text between the rows of each kernel.
 _TOPOLOGY = re.compile(r"NVLink|NUMA ID|\"GPU ID\"|Logical Link|Physical Link", re.IGNORECASE)
@@ -122,13 +123,17 @@ def page_kind(header: list[str]) -> str:
 
 @memoize_on_head
 def first_page_kind(head: bytes) -> str | None:
-    """Return the page of the first header in the head of a file, else ``session``, ``source`` or None."""
+    """Return the page of the first header in the head of a file, else ``session``, ``source`` or None.
+
+    Of a source page without any line information there are warnings alone.
+    """
     text = head_text(head)
     if "Kernel Name" in text or "Metric Value" in text:
         headers = (parse_header(line) for line in head_lines(head))
         if page := next((page_kind(header) for header in headers if header), None):
             return page
-    return next((page for page, word, header in _OTHER_PAGES if word in text and re.search(header, text, re.M)), None)
+    other = next((page for page, word, header in _OTHER_PAGES if word in text and re.search(header, text, re.M)), None)
+    return other or ("source" if text.lstrip().startswith(NO_LINES) else None)
 
 
 class Scanner:

@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple
 
 from profsvc.errors import BrokenInputError, InputError, counted, first_of, wrong_cell_count
 from profsvc.formats.ncu import launches as ncu_launches
-from profsvc.formats.ncu.csv_lines import first_page_kind, parse_header
+from profsvc.formats.ncu.csv_lines import NO_LINES, first_page_kind, parse_header
 from profsvc.formats.ncu.source_rows import (
     NO_CELL,
     Header,
@@ -19,7 +19,6 @@ from profsvc.formats.ncu.source_rows import (
     split_row,
     stored_text,
 )
-from profsvc.formats.parsing.head import head_text
 from profsvc.formats.parsing.ledger import numbered_lines
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.text import Text
@@ -28,7 +27,6 @@ from profsvc.tables import Batch
 
 NAME = "ncu-source"
 EXPORT_HINT = "export again with: ncu -i REPORT --csv --page source --print-source cuda,sass"
-NO_LINES = "==WARNING== No lineinfo available"
 NO_LINES_HINT = "their machine code: ncu -i REPORT --csv --page source --print-source sass"
 ROWS_PER_BATCH = 5_000
 MAX_INSTRUCTIONS = 1 << 18
@@ -43,8 +41,7 @@ _ADDRESS = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
 
 def sniff(head: bytes) -> bool:
     """Return whether the first table in ``head`` is of the source page, or warnings stand where one should be."""
-    page = first_page_kind(head)
-    return page == "source" or (page is None and head_text(head).lstrip().startswith(NO_LINES))
+    return first_page_kind(head) == "source"
 
 
 @dataclass
@@ -331,10 +328,9 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
             if ledger.full or ledger.stored >= ROWS_PER_BATCH:
                 yield ledger.batch(page.rows.take())
         if not page.count:
-            why = "; ".join(filter(None, [*ledger.errors, page.absent(), ledger.first_reason]))
-            raise BrokenInputError(
-                f"no table of a source page has a complete row{f' ({why})' if why else ''}; {EXPORT_HINT}"
-            )
+            why = "; ".join(filter(None, [*ledger.errors, ledger.first_reason]))
+            said = f"no table of a source page has a complete row{f' ({why})' if why else ''}"
+            raise BrokenInputError(f"{said}; {page.absent() or EXPORT_HINT}")
         facts = {
             "tool": ncu_launches.TOOL, "page": "source", "layout": " ".join(sorted(page.forms)),
             "encoding": text.encoding, **ledger.facts,

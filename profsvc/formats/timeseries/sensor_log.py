@@ -141,7 +141,7 @@ class Log:
         if not rows:
             return
         columns = [CategoryColumn(cells) for cells in zip(*rows, strict=True)]
-        self._store_chunk(Chunk(columns, lines, ns, *_owners_of_keys(keys)))
+        self._store_chunk(Chunk(columns, lines, ns, *owners_of(keys.tolist(), np.arange(len(keys)))))
 
     def add_block(self, part: LogBlock, line: int) -> bool:
         """Store a block of rows that begins on ``line``; return False if the rows must be read one by one."""
@@ -350,13 +350,6 @@ class Log:
         elif not self.clock.kind and "elapsed" not in [column.role for column in self.columns]:
             message = NO_TIME
         return self.ledger.batch(self.sensors.table(), facts, message)
-
-
-def _owners_of_keys(keys: Objects) -> tuple[Sequence[object], Int64s | None]:
-    """Return the distinct keys of rows, and the place of that of each row; None if there is one key."""
-    known: dict[object, int] = {}
-    codes = np.array([known.setdefault(key, len(known)) for key in keys.tolist()], np.int64)
-    return owners_of(list(known), codes)
 
 
 class LogBatches:

@@ -35,6 +35,16 @@ def test_a_file_is_stored_and_every_line_accounted_for(cli, fixtures, store_file
     assert len(select(store_file, "v1_criteria")) > 0
 
 
+def test_a_source_page_of_kernels_without_lines_says_what_to_export(cli, tmp_path):
+    file = tmp_path / "source.csv"
+    file.write_text("==WARNING== No lineinfo available to show CUDA-C source related to 'vote_local'.\n" * 2)
+    result = cli("upload", file)
+    assert result.code != 0
+    assert "2 launches without line information, of which the page shows nothing" in result.err
+    assert "--print-source sass" in result.err
+    assert "cuda,sass" not in result.err
+
+
 def test_what_is_given_is_kept_with_the_run(cli, fixtures, store_file):
     given = ("--run", "nightly", "--project", "lab", "--tag", "branch=main", "--tag", "note=a=b", "--commit", "c0ffee")
     assert cli("upload", fixtures / PLAIN, *given).code == 0

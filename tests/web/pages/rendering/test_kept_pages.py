@@ -1,4 +1,4 @@
-"""Pages of runs are computed once, and shown as they would be anew."""
+"""Pages of runs are computed once, and shown as they would be if they were computed again."""
 
 from collections.abc import Callable
 
