@@ -51,8 +51,8 @@ PAGES = {
     "machine_code.csv": ("--page", "source", "--print-source", "sass"),
 }
 NO_LINES = b"==WARNING== No lineinfo available"
-# Kernels without line information, as those of libraries, are not on a page with source lines.
-ALL_KERNELS_BUT = {"machine_code.csv": "source.csv"}
+# A page with source lines lacks the kernels without them, such as those of libraries.
+ONLY_IF_INCOMPLETE = {"machine_code.csv": "source.csv"}
 
 
 class Plan(NamedTuple):
@@ -180,7 +180,7 @@ def _profile(
     found: list[Path] = []
     whole: set[str] = set()
     for name, options in PAGES.items():
-        if ALL_KERNELS_BUT.get(name) in whole:
+        if ONLY_IF_INCOMPLETE.get(name) in whole:
             continue
         file = folder / name
         with file.open("wb") as stream:
