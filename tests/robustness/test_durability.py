@@ -13,9 +13,11 @@ from sqlalchemy import Engine
 
 from profsvc import pipeline, store
 from profsvc.errors import NoSpaceError, ServiceError
+from profsvc.store.connection.transactions import reading
 from tests.environment.mounts import mounted
-from tests.robustness import durability
-from tests.robustness.durability import FORK, compare, content, crowd, drive, kills
+from tests.robustness.comparison import compare
+from tests.robustness.durability import FORK, book, crowd, drive, kills
+from tests.robustness.numbered_files import content
 
 RUN = store.RunInfo(name="r")
 
@@ -50,7 +52,7 @@ def test_the_harness_sees_what_is_wrong(tmp_path: Path) -> None:
     assert compare(engine, tmp_path, entries) == []
     lost = (7, "0" * 64, 3)
     assert compare(engine, tmp_path, [*entries, lost]) == ["file 7 was acknowledged and is gone"]
-    with durability.reading(engine) as connection:
+    with reading(engine) as connection:
         connection.exec_driver_sql("UPDATE sample_blocks SET least = least + 1 WHERE sensor_id = 1000000001")
         connection.exec_driver_sql("INSERT INTO metrics (launch_ref, item, metric_id, unit_id, raw_text, line)"
                                    " VALUES (99000000001, 0, 1, 1, '', 1)")  # fmt: skip
@@ -149,7 +151,7 @@ def test_a_disk_that_cannot_be_written_is_said(small_disk: Path, tmp_path: Path)
 def test_an_interrupt_leaves_the_store_whole(url: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     for wait in (0.1, 0.35):
-        first = len(durability.book(ledger))
+        first = len(book(ledger))
         numbers = list(range(first, first + 99))
         process = FORK.Process(target=drive, args=(url, str(tmp_path / "kept"), str(ledger), numbers))
         process.start()
@@ -164,7 +166,7 @@ def test_an_interrupt_leaves_the_store_whole(url: str, tmp_path: Path) -> None:
     assert all("KeyboardInterrupt" in words for words in errors)
     engine = store.open_store(url)
     try:
-        assert compare(engine, tmp_path, durability.book(ledger)) == []
+        assert compare(engine, tmp_path, book(ledger)) == []
         left = store.unneeded_files(engine, store.blob_store_of(engine, str(tmp_path / "kept")))
         assert left.leftovers == []
     finally:
