@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.parsing.copy_kinds import copy_kind
+from profsvc.formats.parsing.copy_kinds import copy_kind, parse_transfer
 from profsvc.formats.parsing.embedded_tables import Rows, parse_integer, parse_scaled, quote_cell
 from profsvc.formats.parsing.numbers import MAX_EXACT_INT, Numbers
 from profsvc.formats.parsing.records import Record, split_cells
@@ -16,7 +16,7 @@ from profsvc.specs import units
 _COLUMNS = {
     "kernel": ("kernelname",),
     "start": ("starttimestamp", "beginns"),
-    "end": ("endtimestamp", "endns"),
+    "end": ("endtimestamp", "endns", "stoptimestamp"),
     "id": ("dispatchid", "index"),
     "correlation": ("correlationid",),
     "device": ("gpuid", "agentid"),
@@ -31,6 +31,7 @@ _COLUMNS = {
     "target": ("destinationagentid",),
     "domain": ("domain",),
     "function": ("function",),
+    "operation": ("operation",),
     "counter": ("countername",),
     "value": ("countervalue",),
     "name": ("name",),
@@ -61,6 +62,8 @@ _AGENT = re.compile(r"(?:Agent |GPU )?([0-9]{1,9})", re.IGNORECASE)
 _API = re.compile(r"(?:__)?hip[A-Z]\w*|hsa_\w+|nccl[A-Z]\w*")
 _MEMORY = re.compile(r"(?:MEMORY_COPY_)?(?:HOST|DEVICE)_TO_(?:HOST|DEVICE)|Copy(?:Host|Device|Peer)To\w+")
 _DOMAIN = re.compile(r"KERNEL_DISPATCH|MEMORY_COPY|MEMORY_ALLOCATION|SCRATCH_MEMORY|[A-Z]+(?:_[A-Z]+)*_API")
+# Operations of a queue that execute a kernel.
+_DISPATCHES = ("kernelexecution", "kernel_dispatch", "dispatch")
 _SURELY_KERNEL = re.compile(r".*(?:[(<]|\.kd\b).*|_Z.*", re.DOTALL)
 _NOT_PLAIN = re.compile(r"[^a-z0-9]+").sub
 
@@ -254,6 +257,21 @@ def _call(row: Row, rows: Rows) -> None:
         rows.add("api_calls", {**common, "correlation_id": row.whole("correlation")})
 
 
+def _operation(row: Row, rows: Rows) -> None:
+    """Store what a queue executed: a kernel, a copy or a fill; what has no other place, as a barrier, is a range."""
+    name, kernel = row.text("operation"), row.text("kernel")
+    if not name:
+        raise ValueError("the operation has no name")
+    if kernel:
+        rows.add_launch({**row.span(), "kernel": kernel, "correlation_id": row.whole("correlation")})
+    elif name.lower() in _DISPATCHES:
+        raise ValueError("the kernel has no name")
+    elif name.lower().startswith(("copy", "fill")):
+        rows.add("transfers", {**row.span(), **parse_transfer(name, is_set=name.lower().startswith("fill"))})
+    else:
+        rows.add("ranges", {**row.span(), "name": name, "domain": row.text("domain") or None})
+
+
 def _summary(row: Row, rows: Rows) -> None:
     # rocprof-compute wraps long kernel names.
     name, calls = (row.text("kernel") or row.text("name")).replace("\n", ""), row.must("calls")
@@ -292,6 +310,7 @@ def _panel(row: Row, rows: Rows) -> None:
 RowReader = Callable[[Row, Rows], None]
 TABLES: tuple[tuple[str, set[str], RowReader], ...] = (
     ("counters", {"kernel", "id", "counter", "value"}, _counter),
+    ("operations", {"domain", "operation", "start", "end"}, _operation),
     ("dispatches", {"kernel", "id", "grid", "block"}, _dispatch),
     ("dispatches", {"kernel", "id", "start", "end"}, _dispatch),
     ("dispatches", {"kernel", "kind", "start", "end"}, _dispatch),
@@ -306,7 +325,7 @@ TABLES: tuple[tuple[str, set[str], RowReader], ...] = (
     ("panel", {"metric", "avg of a panel", "unit"}, _panel),
 )
 ROW_READERS = {kind: take for kind, _, take in TABLES}
-HEADER_WORDS = ("Kernel", "Direction", "Function", "TotalDurationNs", "Agent_Type", "Metric")
+HEADER_WORDS = ("Kernel", "Direction", "Function", "Operation", "TotalDurationNs", "Agent_Type", "Metric")
 """Each header of a table has one of them."""
 
 
