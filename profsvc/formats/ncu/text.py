@@ -11,12 +11,23 @@ from typing import BinaryIO
 
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.csv_lines import first_page_kind
-from profsvc.formats.ncu.text_lines import COLUMN_HEADER, CONTINUATION, DEVICE, KERNEL, LAUNCH, METRIC, RULE, Scanner
+from profsvc.formats.ncu.text_lines import (
+    COLUMN_HEADER,
+    CONTINUATION,
+    DEVICE,
+    KERNEL,
+    LAUNCH,
+    METRIC,
+    PROCESS,
+    RULE,
+    Scanner,
+)
 from profsvc.formats.ncu.values import MetricRows, Subject
 from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.parsing.ledger import numbered_lines, whole_number
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
-from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, SKIP, Record
+from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, Table
 
@@ -47,6 +58,23 @@ def _records(text: Text) -> Iterator[Record]:
     scanner = Scanner()
     for number, line in numbered_lines(text):
         yield scanner.sort(number, line)
+
+
+# The launches of a process are a table that its line heads: a page prints that line once.
+_AS_TABLE = {PROCESS: HEADER, LAUNCH: ROW, KERNEL: ROW, DEVICE: ROW, METRIC: ROW, CONTINUATION: ROW}
+
+
+def _new_records(text: Text) -> Iterator[Record]:
+    """Yield the records of a text; the launches of a page that is appended to itself are skipped lines."""
+    scanner, repeated = Scanner(), RepeatedTables(text)
+    for number, line in numbered_lines(text):
+        record = scanner.sort(number, line)
+        if repeated.covers(number):
+            yield record._replace(kind=SKIP, text="", cells=[], reason="")
+            continue
+        seen = repeated.settle(record._replace(kind=_AS_TABLE.get(record.kind, SKIP), text=line))
+        is_copy = record.kind in _AS_TABLE and seen.kind == SKIP
+        yield record._replace(kind=SKIP if is_copy or record.kind == PROCESS else record.kind)
 
 
 def _number_format(text: Text) -> NumberFormat:
@@ -143,7 +171,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     with Text(stream) as text:
         number_format = _number_format(text)
         ledger, page = ncu_launches.NcuLedger(), _Page(Numbers(number_format))
-        for record in _records(text):
+        for record in _new_records(text):
             if record.kind in (LAUNCH, KERNEL) and page.full:
                 yield ledger.batch(page.take())
             taken = page.add(record)

@@ -9,6 +9,7 @@ import re
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, SKIP, Record
 
 LAUNCH, KERNEL, DEVICE, METRIC, CONTINUATION, RULE = "launch", "kernel", "device", "metric", "more", "rule"
+PROCESS = "process"
 # The state: outside of a table, below its first dashes, below its column names, in its rows, or in a table without
 # metrics.
 OUTSIDE, FIRST_DASHES, COLUMN_NAMES, ROWS, OTHER_TABLE = "outside", "begun", "names", "rows", "other"
@@ -77,9 +78,10 @@ class Scanner:
             return row
         if match := _PROCESS.fullmatch(text):
             self.process, self.state = list(match.groups()), OUTSIDE
-        elif head := self._head(text):
+            return PROCESS, self.process
+        if head := self._head(text):
             return head
-        elif match := _SECTION.fullmatch(text):
+        if match := _SECTION.fullmatch(text):
             self.section, self.state, self.begun = match["section"], OUTSIDE, True
         elif not self.begun or not text.startswith(" ") or not text.strip():
             if not text.strip() and self.state != COLUMN_NAMES:

@@ -10,11 +10,16 @@ from profsvc.formats.parsing.text import Text
 from tests.formats.both_ways import READERS, unpacked
 from tests.formats.fixtures import good, shown
 
-FOLDERS = ("ncu_raw", "ncu_details", "ncu_summary", "nvprof", "nvprof_text", "nsys_stats", "nsys_text")
+FOLDERS = ("ncu_raw", "ncu_details", "ncu_summary", "ncu_text", "nvprof", "nvprof_text")
+FOLDERS += ("nsys_stats", "nsys_text", "nsys_json")
 IN_BLOCKS = {"ncu_raw", "ncu_details", "nvprof", "nsys_stats"}
 # One of its tables names no process and the last one does, so its copy is of that process.
 OF_ANOTHER_PROCESS = {"one_blank.txt"}
-FILES = [path for path in good(*FOLDERS) if path.name not in OF_ANOTHER_PROCESS]
+# Text pages without the line of a process: their launches may be alike. And files that end inside what is appended to.
+WITHOUT_PROCESS = {"copied_from_terminal.txt", "finnish_2020.txt", "summary_per_nvtx_raw.txt"}
+CUT = {"ncu_text/truncated.txt", "nsys_json/cut.json"}
+FILES = [path for path in good(*FOLDERS) if path.name not in OF_ANOTHER_PROCESS | WITHOUT_PROCESS]
+FILES = [path for path in FILES if shown(path) not in CUT]
 
 NCU_HEADER = '"ID","Process ID","Process Name","Host Name","Kernel Name","Device","gpu__time_duration.sum"\n'
 NVPROF = (
@@ -153,3 +158,56 @@ def test_nothing_is_read_again_unless_a_header_and_a_first_row_repeat(monkeypatc
     monkeypatch.setattr(Text, "blocks_at", lambda self, place, size: asked.append(place) or iter(()))
     list(raw.read(io.BytesIO(ncu("1", "2") + NCU_HEADER.replace("Device", "Context").encode())))
     assert asked == []
+
+
+NSYS_JSON = (
+    "Processing [{file}] with [/opt/nsys/reports/cuda_gpu_kern_sum.py]... \n"
+    '[{{"Total Time (ns)": 8, "Instances": 1, "Avg (ns)": 8.0, "Name": "fill"}},\n'
+    ' {{"Total Time (ns)": {time}, "Instances": 1, "Avg (ns)": {time}.0, "Name": "saxpy"}}]\n'
+)
+
+
+def test_a_list_of_json_is_a_copy_only_of_one_of_the_same_report_file(read_all):
+    one = NSYS_JSON.format(file="a.sqlite", time=1088).encode()
+    empty = b"Processing [a.sqlite] with [/b/x.py]... \n[]\n"
+    content = read_all(one + empty + one)
+    assert content.kernel_summaries["line"].tolist() == [2, 3]
+    assert (content.stored, content.skipped) == (2, 6)
+    assert content.message.startswith("lines 7 to 8 repeat those from line 2 on: byte for byte")
+    for file, time in [("b.sqlite", 1088), ("a.sqlite", 9)]:
+        content = read_all(one + NSYS_JSON.format(file=file, time=time).encode())
+        assert len(content.kernel_summaries) == 4
+        assert content.message == ""
+    assert len(read_all(one + one.replace(b": 8,", b":8,")).kernel_summaries) == 4
+
+
+def test_a_list_of_json_may_be_cut_inside_a_copy(read_all):
+    one = NSYS_JSON.format(file="a.sqlite", time=1088).encode()
+    for end in range(one.index(b"}") + 1, len(one) - 2):
+        content = read_all(one + one[:end])
+        assert len(content.kernel_summaries) == 2, one[:end]
+        assert content.stored + content.skipped + content.rejected == len((one + one[:end]).splitlines())
+
+
+NCU_TEXT = (
+    "[{pid}] saxpy@127.0.0.1\n"
+    "  fill(float *) (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0\n"
+    "    Section: Command line profiler metrics\n"
+    "    -------------------- ----------- ------------\n"
+    "    Metric Name          Metric Unit Metric Value\n"
+    "    -------------------- ----------- ------------\n"
+    "    smsp__inst_executed.sum     inst          {count}\n"
+    "    -------------------- ----------- ------------\n\n"
+).replace("smsp__inst_executed.sum     inst          {count}", "inst_executed               inst           {count}")
+
+
+def test_launches_of_a_text_page_that_are_alike_are_all_stored(read_all):
+    one, other = (NCU_TEXT.format(pid=pid, count=64) for pid in (7, 8))
+    launch = one.partition("\n")[2]
+    page = (one + launch * 3).encode()
+    assert len(read_all(page).launches) == 4
+    twice = read_all(b"==PROF== Connected\n" + page + page)
+    assert (len(twice.launches), len(twice.metrics), twice.stored) == (4, 4, 8)
+    assert twice.message.startswith("lines 35 to 65 repeat those from line 2 on: byte for byte")
+    assert len(read_all(page + other.encode()).launches) == 5
+    assert len(read_all(page + NCU_TEXT.format(pid=7, count=32).encode()).launches) == 5
