@@ -246,7 +246,7 @@ def _range(row: _Row, rows: Rows, name: str = "Name", domain: str | None = None)
 
 def _summary(row: _Row, rows: Rows, category: str, name: str, calls: str) -> None:
     units = row.layout.units
-    inherited = {"Avg", "Min", "Max"} - set(units)
+    inherited = {"Avg", "Min", "Max"} & set(row.layout.places) - set(units)
     found: dict[str, object] = {
         "category": category,
         "kernel": row.text(name) or "",
@@ -261,7 +261,7 @@ def _summary(row: _Row, rows: Rows, category: str, name: str, calls: str) -> Non
     if "Total" in row.layout.places and "Total Time" not in row.layout.places:
         size = row.size("Total")
         found |= {"total_bytes": None if size is None else float(size), "mean_ns": None, "min_ns": None, "max_ns": None}
-    elif inherited:
+    elif inherited and "Avg" in row.layout.places:
         # Old versions print the unit in the first header only; the values must then agree with it.
         factor = unit_factor(units["Total Time"], "s")
         for column, key in (("Avg", "mean_ns"), ("Min", "min_ns"), ("Max", "max_ns")):

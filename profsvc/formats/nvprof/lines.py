@@ -32,6 +32,7 @@ SYSTEM = "system"
 """Tables: by time, by launch with its metrics, by name, metrics and events by kernel, unified memory, and boards."""
 
 SUMMARY_COLUMNS = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
+SUMMARIES_COLUMNS = (SUMMARY_COLUMNS, tuple(name for name in SUMMARY_COLUMNS if name != "Calls"))
 MEMORY_COLUMNS = ("Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time")
 LAUNCH_COLUMNS = ("Device", "Context", "Stream", "Kernel")
 SYSTEM_COLUMNS = ("", "Device", "Count", "Avg", "Min", "Max")
@@ -96,7 +97,7 @@ def record_kind(columns: list[str]) -> str | None:
         return TRACE
     if tuple(columns[:4]) == LAUNCH_COLUMNS and len(columns) > 4:
         return LAUNCHES
-    if tuple(columns[-7:]) == SUMMARY_COLUMNS and columns[:-7] in ([], ["Type"]):
+    if tuple(columns[columns[:1] == ["Type"] :]) in SUMMARIES_COLUMNS:
         return SUMMARY
     if tuple(columns) == SYSTEM_COLUMNS:
         return SYSTEM

@@ -218,10 +218,11 @@ class TableRows:
         if layout.within == "NVTX result" and kind != "Range":
             raise ValueError("part of a range that the table of the whole run already holds")
         kind = kind or "GPU activities"
-        calls = self.values.whole("Calls", row["Calls"])
+        times = [self.values.time_ns(column, row[column], unit[column]) for column in ("Time", "Avg", "Min", "Max")]
+        printed = (row[column] + unit[column] for column in ("Time", "Avg"))
+        calls = self.values.whole("Calls", row["Calls"]) if "Calls" in row else self.values.calls(*printed)
         if not name or calls is None:
             raise ValueError("the row has no name or no call count")
-        times = [self.values.time_ns(column, row[column], unit[column]) for column in ("Time", "Avg", "Min", "Max")]
         category = {"GPU activities": "kernel", "API calls": "api"}.get(kind, "range")
         self._put(
             "kernel_summaries",

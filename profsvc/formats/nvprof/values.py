@@ -180,6 +180,23 @@ class Values:
         factor = units("nvprof")[value.unit].factor
         return round(self.numbers[split_unit(cell, unit)[0]] * round(factor * 1e9), 6)
 
+    def calls(self, total: str, mean: str) -> int:
+        """Return how many calls have these printed times, sum and mean, each with its unit.
+
+        Raise `ValueError` unless the printed digits leave exactly one number.
+
+        >>> Values(NumberFormat()).calls("1.5000ms", "500.00us")
+        3
+        """
+        times = [(self.time_ns("Time", cell), self.numbers.exact(split_unit(cell)[0])) for cell in (total, mean)]
+        if not all(time and number for time, number in times):
+            raise ValueError("Time or Avg is empty or 0, so they do not tell the number of calls")
+        (sum_ns, mean_ns), slack = (float(time or 0) for time, _ in times), sum(_half_step(str(n)) for _, n in times)
+        low, high = (sum_ns / mean_ns * (1 + 1.1 * end) for end in (-slack, slack))
+        if math.floor(high) != math.ceil(low):
+            raise ValueError(f"there is no column Calls, and {total} / {mean} may be {low:.7g} to {high:.7g} calls")
+        return math.floor(high)
+
     def whole(self, name: str, cell: str) -> int | None:
         """Return an integer; None for an empty cell. Raise `ValueError` for anything else."""
         if not cell:

@@ -18,6 +18,8 @@ NAME = "proton"
 
 TOOL = "proton"
 TIME, COUNT, DEVICE, PLATFORM = "time (ns)", "count", "device_id", "device_type"
+# What the backend instrumentation records in a kernel, where there is no time; metrics of scopes have other names.
+CYCLES = ("cycles", "normalized_cycles")
 MAX_DEPTH = 200
 MAX_INTEGER = 2**63 - 1
 MAX_FLOAT = Decimal("1e300")
@@ -55,7 +57,7 @@ class _Tree:
     def __init__(self, lines: CountedLines) -> None:
         self.lines, self.text, self.rows = lines, Json(iter(lines)), Rows()
         self.account = LineAccount(self.rows)
-        self.timed = False
+        self.timed = self.counted = False
         self.platforms: dict[str, None] = {}
 
     def batches(self) -> Iterator[Batch]:
@@ -93,11 +95,14 @@ class _Tree:
     def _take(self, first: int, line: int, found: Mapping[str, object]) -> None:
         """Store a node that has a name and metrics, whose lines begin at ``first`` and ``line``."""
         last, frame, metrics = min(self.text.line, self.lines.count), found.get("frame"), found.get("metrics")
-        if not isinstance(frame, dict) or not isinstance(metrics, dict) or TIME not in metrics:
+        if not isinstance(frame, dict) or not isinstance(metrics, dict):
+            return
+        name, timed = str(frame.get("name") or ""), TIME in metrics
+        if not timed and CYCLES[0] not in metrics:
             return
         try:
-            self.timed = self.timed or bool(metrics[TIME])
-            stored = self._kernel(line, str(frame.get("name") or ""), metrics)
+            self.timed = self.timed or bool(metrics.get(TIME))
+            stored = self._kernel(line, name, metrics) if timed else self._cycles(line, name, metrics)
         except ValueError as error:
             text = storable_text(json.dumps(metrics, default=str)[:MAX_TEXT_CHARS])
             self.account.span(REJECT, first, last, Record(REJECT, first, 0, text, [], str(error)))
@@ -118,23 +123,40 @@ class _Tree:
             "category": "kernel", "kernel": kernel, "calls": int(calls), "total_ns": float(time),
             "device_index": index, "line": line,
         })  # fmt: skip
+        self._metrics(line, kernel, int(calls), metrics)
+        self.platforms[str(metrics.get(PLATFORM, "unknown"))] = None
+        return True
+
+    def _cycles(self, line: int, name: str, metrics: Mapping[str, object]) -> bool:
+        """Store the cycles of a kernel, or of a scope in one, under its name; return whether it had any."""
+        calls, cycles = _number(metrics, COUNT), _number(metrics, CYCLES[0])
+        if not cycles:
+            return False
+        if not name or (calls is not None and calls != int(calls)):
+            raise ValueError("it has no name or no whole number of calls")
+        self.counted = True
+        self._metrics(line, storable_text(name), None if calls is None else int(calls), metrics)
+        return True
+
+    def _metrics(self, line: int, kernel: str, calls: int | None, metrics: Mapping[str, object]) -> None:
+        """Store what else a node says of its kernel."""
         for key in sorted(metrics.keys() - {TIME, COUNT, DEVICE, PLATFORM}):
             value = _said(metrics[key])
             self.rows.add(
                 "metrics",
                 {
                     "kernel": kernel,
-                    "invocations": int(calls),
+                    "invocations": calls,
                     "statistic": "sum",
                     "metric": storable_text(key),
                     "raw_text": storable_text(str(metrics[key])[:MAX_TEXT_CHARS]),
                     "value": value,
+                    "unit": "cycle" if key in CYCLES else None,
+                    "si_unit": "cycle" if key in CYCLES and value is not None else None,
                     "reason": "not a number" if value is None else None,
                     "line": line,
                 },
             )
-        self.platforms[str(metrics.get(PLATFORM, "unknown"))] = None
-        return True
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:
@@ -151,10 +173,12 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         for _ in lines:
             pass
         tree.account.finish(lines.count)
-        if not tree.timed and not said:
+        if not tree.timed and not tree.counted and not said:
             raise BrokenInputError(
-                f"no node has a {TIME!r}: the profile has no times of kernels; record again without --backend "
-                "instrumentation and without PC sampling: proton --name profile PROGRAM"
+                f"no node has a {TIME!r} or {CYCLES[0]!r}: the profile has no times of kernels; record again without "
+                "PC sampling: proton --name profile PROGRAM"
             )
+        untimed = "the profile has cycles and no times; for those record again without --backend instrumentation"
+        said = "; ".join(filter(None, (said, "" if tree.timed or not tree.counted else untimed)))
         facts = {"tool": TOOL, "platforms": ", ".join(tree.platforms), "encoding": text.encoding}
         yield tree.rows.batch(facts, "; ".join(filter(None, (tree.account.message(), said))))
