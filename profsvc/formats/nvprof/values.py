@@ -194,7 +194,7 @@ class Values:
         (sum_ns, mean_ns), slack = (float(time or 0) for time, _ in times), sum(_half_step(str(n)) for _, n in times)
         low, high = (sum_ns / mean_ns * (1 + 1.1 * end) for end in (-slack, slack))
         if math.floor(high) != math.ceil(low):
-            raise ValueError(f"there is no column Calls, and {total} / {mean} may be {low:.7g} to {high:.7g} calls")
+            raise ValueError(f"the column Calls is missing, and {total} / {mean} may be {low:.7g} to {high:.7g} calls")
         return math.floor(high)
 
     def whole(self, name: str, cell: str) -> int | None:

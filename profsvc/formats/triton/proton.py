@@ -18,7 +18,7 @@ NAME = "proton"
 
 TOOL = "proton"
 TIME, COUNT, DEVICE, PLATFORM = "time (ns)", "count", "device_id", "device_type"
-# What the backend instrumentation records in a kernel, where there is no time; metrics of scopes have other names.
+# What the backend instrumentation records in a kernel, instead of a time; metrics of scopes have other names.
 CYCLES = ("cycles", "normalized_cycles")
 MAX_DEPTH = 200
 MAX_INTEGER = 2**63 - 1
