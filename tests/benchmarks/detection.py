@@ -215,6 +215,8 @@ def _smallest(x: Floats, history: int) -> Floats:
     out = np.ones(len(x))
     for n in range(history + 1, x.shape[1] + 1):
         for m, weight in ((4, 0.15), (5, 1.0)):
+            if m == n:  # nothing is before them
+                continue
             rise = (total[:, n] - total[:, n - m]) / m - total[:, n - m] / (n - m)
             out = np.minimum(out, 2 * normal_tail(np.abs(rise) / np.sqrt(1 / m + 1 / (n - m))) / weight)
     return out

@@ -43,3 +43,4 @@ def test_the_limit_is_below_the_bound_and_rises_with_the_history() -> None:
     assert found[0] < found[1]
     assert [one < detection.bound(history, 2.0) for one, history in zip(found, (12, 50), strict=True)] == [True, True]
     assert detection.limit(rng, 12, 0.0, series=4000) == pytest.approx(0.014, abs=0.006)
+    assert 0.0 < detection.limit(rng, 4, 2.0, series=1000) < 1.0  # in the first night nothing is before five values
