@@ -8,6 +8,8 @@ from profsvc.formulas.numerics.series import Index, Series, codes_of, difference
 MAX_VISIT_DISTANCE_SD = 1.0  # a visit comes as near to the level as this many sd
 EDGE_VALUES = 3  # values on both sides of the begin or end of a visit that tell a jump from a drift
 MIN_JUMP_SHARE = 0.5  # of the distance of both levels, which a visit begins or ends with
+BACK_SD = 2.5  # of a value from the new level, on the side of the one before, to be at that one
+MIN_BACK = 2  # values at the level before, from which a series is on both levels since a step
 
 
 def largest_last_probability(m: Array, n: Array) -> Array:
@@ -60,3 +62,58 @@ def _has_jump(series: Series, there: Bools, rise: Array) -> Bools:
     inside = codes[first][1:] == codes[first][:-1]
     jump = inside & (np.abs(ends[0][1:] - ends[1][:-1]) >= MIN_JUMP_SHARE * rise[codes[first]][1:])
     return np.asarray((np.r_[False, jump] | np.r_[jump, False])[stretch])
+
+
+def alternation_probability(series: Series, split: Index, apart: float) -> Array:
+    r"""Probability of the newest stretch at the level after a step, in a series that is on both levels since the step.
+
+    .. math:: P = \frac{v + 1/2}{n + 1} \cdot \frac{B(v - k + 1/2 + m - 1,\; k + 1/2)}{B(v - k + 1/2,\; k + 1/2)}
+
+    Two boards of one name that take turns put a series on two levels, night by night. Their values do not follow each
+    other as those of one level do, and a step is never over: each turn would be one. So the step counts from the newest
+    turn, as a visit of m values in a chain that was at that level for v of the n values before, in k visits.
+
+    Source: own model; the chain of `visit_probability`.
+
+    Args:
+        series: Values; those that tower above both adjacent ones too [any].
+        split: Position of the first value after the step of each series.
+        apart: Least distance of the levels, in sd of each series.
+
+    Returns: the probability of each series [1].
+
+    Range: 1 where the newest value is at the level before; 0 with fewer than two values at it since the step.
+
+    Thirty nights on one board, then another one in every second night; and a step with one night on the old board:
+
+    >>> quiet = np.random.default_rng(1).standard_normal(37)
+    >>> x = np.stack((quiet, quiet))
+    >>> x[0, 30::2] += 9.0
+    >>> x[1, 30:] += 9.0 * (np.arange(7) != 2)
+    >>> two = Series(x.ravel(), x.ravel() * 0, np.arange(74), np.array([0, 37]), np.array([37, 74]))
+    >>> alternation_probability(two, np.array([30, 67]), 3.0).round(2).tolist()
+    [0.09, 0.0]
+    """
+    from scipy.special import betaln
+
+    codes, place, size = codes_of(series), np.arange(series.x.size), series.start.size
+    later, sd = place >= split[codes], difference_sd(series)
+    levels = medians(series.x, 2 * codes + later, 2 * size).reshape(-1, 2)
+    rise = (levels[:, 1] - levels[:, 0])[codes]
+    high = np.sign(rise) * (series.x - levels[:, 0][codes])  # above the level before, in the direction of the step
+    upper = later & (high >= np.abs(rise) / 2)
+    step = medians(high[upper], codes[upper], size)
+    with np.errstate(invalid="ignore"):
+        there = high >= step[codes] / 2
+        back = later & ~there & (step[codes] - high > BACK_SD * sd[codes])
+    newest = split.copy()
+    np.maximum.at(newest, codes[back], place[back] + 1)
+    older = there & (place < newest[codes])
+    begins = older & np.r_[True, ~there[:-1] | (codes[1:] != codes[:-1])]
+    v, k = (np.bincount(codes, own, size) for own in (older, begins))
+    n, m = newest - series.start, series.stop - newest
+    stay, leave = v - k + 0.5, k + 0.5
+    long = np.exp(betaln(stay + np.maximum(m, 1.0) - 1.0, leave) - betaln(stay, leave))
+    p = np.where(m > 0, (v + 0.5) / (n + 1.0) * long, 1.0)
+    with np.errstate(invalid="ignore"):
+        return np.where((np.bincount(codes, back, size) >= MIN_BACK) & (step >= apart * sd), p, 0.0)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from profsvc.analysis.changes.explanations.families import families
 from profsvc.formulas.change.level_habits import excursion_probability
-from profsvc.formulas.change.level_visits import visit_probability
+from profsvc.formulas.change.level_visits import alternation_probability, visit_probability
 from profsvc.formulas.change.nightly_test import NightlyVerdict
 from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
@@ -76,11 +76,24 @@ def _rates_of_first_values(
 
 def visit_probabilities(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -> Floats:
     """Probability that each series is only back where it was before, by all the values since its last baseline."""
+    series = in_units_of_sd(without_spikes(_asked_series(whole, group, asked)))
+    return np.asarray(visit_probability(series, _splits(series, asked, at), VALUE_COMPARISON_SD))
+
+
+def alternation_probabilities(whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints) -> Floats:
+    """Probability that each series, which is on both levels since its step, stays at the new one for as long."""
+    series = in_units_of_sd(_asked_series(whole, group, asked))
+    return np.asarray(alternation_probability(series, _splits(series, asked, at), VALUE_COMPARISON_SD))
+
+
+def _asked_series(whole: Floats, group: Ints, asked: npt.NDArray[np.intp]) -> Series:
     x, error, groups = read_series(whole, group, None)
     series = gather(x, error, groups, np.isin(group, asked) & ~np.isnan(x))
     some = np.searchsorted(groups.ids, asked)
-    series = series._replace(start=series.start[some], stop=series.stop[some])
-    series = in_units_of_sd(without_spikes(series))
-    split = np.array([np.searchsorted(series.place[a:b], at[one]) + a
-                      for a, b, one in zip(series.start, series.stop, asked, strict=True)])  # fmt: skip
-    return np.asarray(visit_probability(series, split, VALUE_COMPARISON_SD))
+    return series._replace(start=series.start[some], stop=series.stop[some])
+
+
+def _splits(series: Series, asked: npt.NDArray[np.intp], at: Ints) -> npt.NDArray[np.intp]:
+    """Return the position of the first value after the step of each series; ``at``: the steps of all, by place."""
+    return np.array([np.searchsorted(series.place[a:b], at[one]) + a
+                     for a, b, one in zip(series.start, series.stop, asked, strict=True)], dtype=np.intp)  # fmt: skip

@@ -12,7 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc.analysis.changes.explanations.drifts import drift_row, drifts, without_spikes_of
-from profsvc.analysis.changes.explanations.excursions import excursion_rates, visit_probabilities
+from profsvc.analysis.changes.explanations.excursions import (
+    alternation_probabilities,
+    excursion_rates,
+    visit_probabilities,
+)
 from profsvc.analysis.changes.explanations.families import families
 from profsvc.analysis.changes.explanations.shared_nights import shared_noise_probabilities
 from profsvc.analysis.changes.explanations.wandering_levels import wandering_probabilities
@@ -84,14 +88,15 @@ def explained(
     verdict, only_drifting = _beside_their_trends(points, value, error, verdict, places(asked[drifted]), prior)
     told |= only_drifting
     chances = _Chances(
-        visited=np.zeros(asked.size),
+        visited=alternation_probabilities(whole, group, asked, verdict.at),
         wandering=np.zeros(asked.size),
         shared=shared_noise_probabilities(value, group, siblings, asked, night_numbers(points)),
         excursion_rate=excursion_rates(points, whole, asked, verdict, least, fresh),
     )
     if (steady := ~drifted).any():
         some = asked[steady]
-        chances.visited[steady] = visit_probabilities(whole, group, some, verdict.at)
+        visited = visit_probabilities(whole, group, some, verdict.at)
+        chances.visited[steady] = np.fmax(chances.visited[steady], visited)
         chances.wandering[steady] = wandering_probabilities(
             value, group, siblings, some, verdict.at, verdict.p, night_numbers(points)
         )

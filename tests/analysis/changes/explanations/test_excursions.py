@@ -1,0 +1,32 @@
+"""Steps that are excursions: two boards that take turns under one name, and the one that stays."""
+
+import numpy as np
+import pytest
+
+from profsvc.analysis.changes.nightly import find_changes
+from tests.benchmarks.detection import points_of, walk
+from tests.inputs.noise import white
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+@pytest.mark.parametrize("series", [3, 22])
+def test_two_boards_that_take_turns_under_one_name_are_no_changes(series: int, turn: int) -> None:
+    """Each turn of three nights or five would be one: eight looks at 22 series had 16 and 47 findings without it."""
+    rng, found, told = np.random.default_rng(4), 0, 0
+    for last in range(35, 43):
+        x = white(rng, series, last)
+        x[:, 30:] += rng.uniform(4.0, 12.0, (series, 1)) * (np.arange(last - 30) // turn % 2 == 0)
+        verdict = find_changes(points_of(x[:, :, np.newaxis], np.arange(series)), [])
+        found += len(verdict.found)
+        told += sum(row["shape"] == "levels" for row in verdict.told)
+    assert found <= series * 8 // 100
+    assert told
+
+
+def test_the_board_that_stays_after_two_took_turns_is_found_once() -> None:
+    rng = np.random.default_rng(4)
+    x = white(rng, 22, 40)
+    x[:, 30:] += rng.uniform(6.0, 12.0, (22, 1)) * np.r_[1, 1, 0, 0, np.ones(6)]
+    told = walk(x[:, :, np.newaxis], 30)
+    assert told.found >= 20
+    assert told.false <= 24  # 39 where each turn was one
