@@ -45,7 +45,7 @@ class NightScope(NamedTuple):
     events: Sequence[Row]
     """Findings that belong together."""
     kernels: Sequence[Row]
-    """Kernels that are new, vanished or launched differently."""
+    """Kernels that are new, vanished, back or launched differently."""
     older_analysis: int
     """Runs of the histories that an older version of the analysis computed."""
     names: KernelNames

@@ -1,4 +1,4 @@
-"""Kernels of a night that are new, vanished, or launched in another way without a change of their time."""
+"""Kernels of a night that are new, vanished, back, or launched in another way without a change of their time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 PARTS = ("launch", "resources")
 NAMES = ("project", "device", "branch", "subject", "run_id")
-APPEARED, VANISHED, RENAMED, LAUNCHED = "appeared", "vanished", "renamed", "launched"
+APPEARED, VANISHED, RETURNED, RENAMED, LAUNCHED = "appeared", "vanished", "returned", "renamed", "launched"
 
 
 def kernel_changes(
     engine: "Engine", points: pd.DataFrame, tonight: Iterable[int], renamed: Renames, zone: str = "UTC"
 ) -> list[Row]:
-    """Return kernels that are new, vanished, renamed or launched differently in the runs of a night: change, project,
-    device, branch, kernel, subject, run_id and, as far as they are known, time_ns and differences. One that is renamed
-    has the name, the median time and the run-to-run noise (standard deviation / median) that it had before; one that
-    is new has ``because``, where it may be an old one and nothing decides which.
+    """Return kernels that are new, vanished, back, renamed or launched differently in the runs of a night: change,
+    project, device, branch, kernel, subject, run_id and, as far as they are known, time_ns and differences. One that is
+    renamed has the name, the median time and the run-to-run noise (standard deviation / median) that it had before; one
+    that is new has ``because``, where it may be an old one and nothing decides which; one that is back has the time
+    that it had before and the ``nights`` without it.
 
     ``points`` are those of all series. Kernels are compared with those of the same project, device, branch and tool.
     ``zone``: in which a night is a date.
@@ -49,6 +50,7 @@ def kernel_changes(
         if len(nights) < MIN_NIGHTS:
             continue
         rows += list(_come_and_gone(old, new, set(later["kernel"]), nights, renamed.refused))
+        rows += list(_back(old, new, set(later["kernel"])))
         before, since = (_newest_of_kernels(side) for side in (others[others["at"] < new["at"].max()], new))
         pairs += [
             (before[kernel], point, kernel) for kernel, point in since.items()
@@ -82,6 +84,20 @@ def _come_and_gone(
         yield _row(APPEARED, point) | ({"because": why} if why else {})
     for kernel in gone:
         yield _row(VANISHED, with_texts(lasting[lasting["kernel"] == kernel].tail(1)).iloc[0])
+
+
+def _back(old: pd.DataFrame, new: pd.DataFrame, later: set[str]) -> Iterator[Row]:
+    """Yield kernels that ran again after nights without them, if they had run on each of three nights before."""
+    nights = sorted(old["night"].unique().tolist())
+    last = old.groupby("kernel", observed=True)["night"].max()
+    left = set(last.index[last < nights[-1]]) - later
+    for _, point in new[new["kernel"].isin(list(left))].drop_duplicates("kernel").iterrows():
+        own = old[old["kernel"] == point["kernel"]]
+        until = nights.index(last[point["kernel"]]) + 1
+        lasting = nights[max(0, until - MIN_NIGHTS) : until]
+        if len(lasting) == MIN_NIGHTS and set(lasting) <= set(own["night"]):
+            before = float(own.loc[own["night"].isin(lasting), "value"].median())
+            yield _row(RETURNED, point) | {"before_ns": before, "nights": len(nights) - until}
 
 
 def _row(change: str, point: Any) -> Row:

@@ -79,13 +79,13 @@ def event_count(events: Sequence[Row]) -> list[str]:
 
 
 def kernel_counts(rows: Sequence[Row]) -> list[str]:
-    """Return how many kernels are new, vanished or launched differently, as words.
+    """Return how many kernels are new, vanished, back or launched differently, as words.
 
     >>> kernel_counts([{"change": "appeared"}, {"change": "launched"}, {"change": "launched"}])
     ['1 new kernel', '2 kernels launched differently']
     """
     words = {"renamed": "renamed {}", "appeared": "new {}", "vanished": "vanished {}",
-             "launched": "{} launched differently"}  # fmt: skip
+             "returned": "{} back", "launched": "{} launched differently"}  # fmt: skip
     said = []
     for change, form in words.items():
         own = [row for row in rows if row["change"] == change]
@@ -112,6 +112,9 @@ def kernel_change_text(row: Row) -> str:
         said = f"was {short(row['kernel_before'])}: {both} ({100 * _signed_change(row):+.1f} %{noise})"
         changed = "".join(f"; {difference_text(one)}" for one in row["differences"])
         return f"{said}{changed}; history continues ({row['because']})"
+    if row["change"] == "returned":
+        both = f"{amount(row['time_ns'], 'ns')} per launch, {amount(row['before_ns'], 'ns')} before"
+        return f"back after {counted(row['nights'], 'night')} without it ({both})"
     if row["differences"]:
         return ", ".join(map(difference_text, row["differences"]))
     refused = f"; not taken for a renamed kernel: {row['because']}" if row.get("because") else ""

@@ -87,7 +87,9 @@ def _kernels(document: Row) -> Part:
     words = _more(rows, MAX_ROWS, "kernel", JSON)
     if any(row["change"] == "launched" for row in rows):
         words.append("launched differently: no change of the time is significant")
-    return Part("Kernels new, vanished, renamed or launched differently", ("kernel", "change", "device"), cells, words)
+    return Part(
+        "Kernels new, vanished, back, renamed or launched differently", ("kernel", "change", "device"), cells, words
+    )
 
 
 def _moved(document: Row) -> Part:

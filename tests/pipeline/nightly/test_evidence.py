@@ -129,6 +129,23 @@ def test_new_and_vanished_kernels_and_a_launch_that_changed_are_told_without_a_f
     assert gone["one_line"].endswith("; 1 vanished kernel")
 
 
+def test_a_kernel_that_ran_each_night_is_back_after_nights_without_it(engine):
+    for night in range(3):
+        put(engine, QUIET + night, {}, {"kernel": OTHER, "ns": 50_000})
+    changes = [put(engine, QUIET + night, {})["kernels"] for night in range(3, 5)]
+    assert [[row["change"] for row in rows] for rows in changes] == [["vanished"], []]
+    made = put(engine, QUIET + 5, {}, {"kernel": OTHER, "ns": 60_000})
+    (row,) = made["kernels"]
+    assert (row["change"], row["subject"], row["nights"]) == ("returned", "gemm", 2)
+    assert row["text"].startswith("back after 2 nights without it (60")
+    assert row["text"].endswith(" us before)")
+    assert made["one_line"].endswith("; 1 kernel back")
+    assert put(engine, QUIET + 6, {}, {"kernel": OTHER, "ns": 60_000})["kernels"] == []
+    # Once back it ran on too few nights to be missed again, and no report says that it comes and goes.
+    assert put(engine, QUIET + 7, {})["kernels"] == []
+    assert put(engine, QUIET + 8, {}, {"kernel": OTHER, "ns": 60_000})["kernels"] == []
+
+
 @pytest.mark.parametrize(("zone", "told"), [("UTC", ["vanished"]), ("Asia/Kolkata", [])])
 def test_the_nights_that_a_kernel_ran_on_are_those_of_the_zone(engine, zone, told):
     """Its three runs are on three dates in UTC, and on two in Kolkata: too few to miss it."""
