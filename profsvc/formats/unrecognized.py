@@ -35,6 +35,11 @@ UNSUPPORTED_LOG_HINT = (
     "--column '#1=time:s')"
 )
 
+NO_NAMES_HINT = (
+    "; its first line has values and no names of columns: if that line was cut off (tail -n +2), upload the file as "
+    "the tool wrote it"
+)
+
 
 def is_text(head: bytes) -> bool:
     """Return whether the first bytes of a file can be those of a text."""
@@ -135,7 +140,9 @@ def _table_hint(head: bytes, name: str | None) -> str:
             f"letters, and whose numbers have a decimal point; see: profsvc formats {own}"
         )
     rows = [row for row in rows if len(row) == len(cells)]
-    if len(cells) < 2 or not rows or any(is_numeric(cell) for cell in cells):
+    if any(is_numeric(cell) for cell in cells):
+        return f"{NO_NAMES_HINT}{UNSUPPORTED_LOG_HINT}"
+    if len(cells) < 2 or not rows:
         return UNSUPPORTED_LOG_HINT
     return _log_hint(cells, rows[0], sign, name)
 

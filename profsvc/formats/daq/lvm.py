@@ -25,6 +25,8 @@ NAME = "lvm"
 
 TOOL = "LabVIEW"
 MAX_HEAD_LINES = 60
+# The first line of a file, and the second, where the first was cut off.
+BEGINS = ("LabVIEW Measurement", "Writer_Version\t", "Writer_Version,", "Writer_Version;")
 MAX_COMMENTS = 10
 # Seconds from 1904, where the clock of LabVIEW begins, to 1970; the year 1904 means that no date was set.
 EPOCH_1904_S = 2_082_844_800
@@ -36,7 +38,7 @@ def sniff(head: bytes) -> bool:
     """Tell whether ``head`` begins as a measurement file, or with the line of columns of a file without a header."""
     lines = [line for line in head_lines(head, MAX_HEAD_LINES) if line.strip()]
     first = lines[0] if lines else ""
-    return first.startswith("LabVIEW Measurement") or first.split("\t")[0].rstrip("\r") == COLUMNS != first.strip()
+    return first.startswith(BEGINS) or first.split("\t")[0].rstrip("\r") == COLUMNS != first.strip()
 
 
 def _channels(segment: Segment) -> list[Channel]:

@@ -16,6 +16,7 @@ NAME = "afterburner"
 TOOL = "MSI Afterburner"
 VERSION, DEVICES, NAMES, UNIT, ROW = "00", "01", "02", "03", "80"
 _FIRST = re.compile(r"00, ?[0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:]{8}, ?Hardware monitoring log v(?P<version>[0-9.]{1,9})")
+_SECOND = re.compile(r"01, ?[0-9]{2}-[0-9]{2}-[0-9]{4} [0-9:]{8}, ?[^,]+")
 _STAMP = re.compile(r"([0-9]{2})-([0-9]{2})-([0-9]{4}) ([0-9]{2}:[0-9]{2}:[0-9]{2})")
 _GPU = re.compile(r"GPU([1-9][0-9]?) ")
 # Unit as printed -> quantity, unit in units.csv.
@@ -86,8 +87,9 @@ class _Reader(LogReader):
 
 
 def sniff(head: bytes) -> bool:
-    """Tell whether the first line of ``head`` is that of the program."""
-    return _FIRST.match(head_lines(head, 1)[0].lstrip("\ufeff")) is not None
+    """Tell whether ``head`` begins with the line of the program, or with that of the devices and names below it."""
+    first, *others = (line.lstrip("\ufeff") for line in head_lines(head, 2))
+    return bool(_FIRST.match(first) or (_SECOND.match(first) and any(line.startswith(f"{NAMES},") for line in others)))
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

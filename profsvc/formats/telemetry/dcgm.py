@@ -36,6 +36,8 @@ FIELDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("smact", "smocc", "tenso", "drama", "fp64a", "fp32a", "fp16a", "gract", "prof_"), "utilization", ""),
     (("pcitx", "pcirx", "nvltx", "nvlrx"), "throughput", "B/s"),
 )
+MAX_STAMP_WORDS = 2
+"""Words of a time that a script prints before each line."""
 # Unit as printed -> quantity.
 UNITS = {"W": "power", "C": "temperature", "MHz": "clock", "%": "utilization", "mJ": "energy", "MB": "memory"}
 
@@ -71,12 +73,16 @@ def _csv_header(line: str) -> list[str] | None:
 
 
 def _is_dmon_header(line: str) -> bool:
-    return line.lstrip().startswith("#") and _names_of(line)[:1] == ["Entity"]
+    return "#" in line and _names_of(line)[:1] == ["Entity"] and _stamp_words(line) <= MAX_STAMP_WORDS
 
 
 def _names_of(header: str) -> list[str]:
-    """Return the names in a header of dcgmi dmon, which a script may have indented."""
-    return header.lstrip().removeprefix("#").split()
+    """Return the names in a header of dcgmi dmon, which a script may have indented or stamped with a time."""
+    return header.partition("#")[2].split()
+
+
+def _stamp_words(header: str) -> int:
+    return len(header.partition("#")[0].split())
 
 
 def sniff(head: bytes) -> bool:
@@ -88,20 +94,25 @@ def sniff(head: bytes) -> bool:
 class _DmonReader(LogReader):
     """Sorts the lines of dcgmi dmon."""
 
-    def __init__(self) -> None:
-        super().__init__(TOOL)
+    def __init__(self, header: str) -> None:
+        counts = header.partition("#")[0].strip().replace(".", "", 1).isdecimal()
+        super().__init__(TOOL, TimestampParser(unit="s") if counts else None)
         self.log.facts["layout"] = "dcgmi dmon"
         self.names: list[str] = []
-        self.names_line = 0
+        self.names_line = self.stamp = 0
         self.expects_units = False
 
     def add(self, number: int, line: str) -> None:
         """Account for a line."""
-        cells = line.split()
+        words = line.split()
         if _is_dmon_header(line):
             self.names, self.names_line, self.expects_units = _names_of(line)[1:], number, True
+            self.stamp = _stamp_words(line)
             self.log.skip()
-        elif self.expects_units and cells[:1] in (["ID"], ["Id"]):
+            return
+        # dcgmi dmon prints no time, so scripts print one before each line.
+        stamp, cells = words[: self.stamp], words[self.stamp :]
+        if self.expects_units and cells[:1] in (["ID"], ["Id"]):
             self.log.skip()
             self._begin(cells[1:])
         elif not cells or not self.names:
@@ -112,12 +123,13 @@ class _DmonReader(LogReader):
             if cells[0] != "GPU":
                 self.log.reject(number, line, f"a reading of {cells[0]!r}: only readings of whole GPUs are stored")
             else:
-                self.log.row(number, cells[1:], line)
+                self.log.row(number, [*([" ".join(stamp)] if stamp else []), *cells[1:]], line)
 
     def _begin(self, units: list[str]) -> None:
         self.expects_units = False
         under = units if len(units) == len(self.names) else [""] * len(self.names)
         columns = [Column("ID", "gpu"), *map(field_column, self.names, under)]
+        columns = [Column("time", "time"), *columns] if self.stamp else columns
         if columns != self.log.columns:
             self.log.begin(columns, self.names_line)
 
@@ -162,8 +174,9 @@ class _CsvReader(LogReader):
 
 
 def _reader_of(text: Text) -> LogReader:
-    header = _csv_header(next(text.lines(), "").lstrip("\ufeff"))
-    return _CsvReader(header) if header else _DmonReader()
+    if header := _csv_header(next(text.lines(), "").lstrip("\ufeff")):
+        return _CsvReader(header)
+    return _DmonReader(next(filter(_is_dmon_header, text.lines()), ""))
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

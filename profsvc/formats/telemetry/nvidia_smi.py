@@ -40,11 +40,15 @@ COMMON_NAMES = {"timestamp", "time", "index", "name", "count", "serial", "uuid"}
 _POWER = re.compile(r"[0-9]+\.[0-9]{2}")
 _UNIT_CELL = re.compile(r"[0-9]+(?:\.[0-9]+)? (W|MHz|MiB|%)")
 _STAMP = re.compile(r"[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}")
+# What date --iso-8601=ns prints, which scripts write before each row: its comma marks decimals.
+_ISO_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{9}[-+][0-9]{2}:[0-9]{2},")
 # Unit as printed -> quantity, SI unit.
 UNITS = {"W": ("power", "W"), "MHz": ("clock", "Hz"), "MiB": ("memory", "byte"), "%": ("utilization", "1")}
 
 
 def _split(line: str) -> list[str]:
+    if line[19:20] == "," and _ISO_STAMP.match(line):
+        line = f"{line[:19]}.{line[20:]}"
     return line.rstrip("\r\n").split(",")
 
 

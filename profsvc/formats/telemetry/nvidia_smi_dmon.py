@@ -88,7 +88,7 @@ class _Reader(LogReader):
         if is_header(line):
             self.names, self.names_line = split_words(line), number
             self.log.skip()
-        elif is_comment(line):
+        elif is_comment(line) and not (self.header is None and not self.names):
             self._add_units(number, line)
         elif not line.strip() or self.header is None:
             self.log.skip()

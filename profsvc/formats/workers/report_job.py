@@ -108,7 +108,9 @@ def frames(path: str) -> list[tuple[int, Process]]:
         while (place := file.tell()) < end:
             what = f"block {len(found) + 1}"
             try:
-                header = fields(sized(file, end - place, f"the header of {what}"))
+                if not (data := sized(file, end - place, f"the header of {what}")):
+                    raise DamagedError(f"the header of {what} is empty, as where a file was not written to its end")
+                header = fields(data)
                 about = fields(header.get(6, b""))
                 payload, results = header.get(5, 0), header.get(2, 0)
                 found.append((results, Process(*(text(about.get(n, "")) for n in (1, 3, 2)))))

@@ -195,6 +195,15 @@ def test_a_cut_report_is_refused():
 
 
 @needs_package
+def test_a_report_that_ends_in_zeros_is_refused_at_the_first_of_them():
+    begun = time.monotonic()
+    for zeros in (4, 1 << 20, 32 << 20):
+        with pytest.raises(InputError, match="the header of block 2 is empty"):
+            list(formats.read(io.BytesIO(small() + bytes(zeros)))[1])
+    assert time.monotonic() - begun < 20
+
+
+@needs_package
 @pytest.mark.parametrize(
     "data",
     [
