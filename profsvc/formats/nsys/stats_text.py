@@ -108,6 +108,8 @@ class _LineScanner:
         self.table = _table_above(after) if not _table_above(line) else None
         header = self.table.cells(line) if self.table else None
         if self.table is None or header is None:
+            if self.table is not None and self.title:
+                self.others[f"{self.title} (line {number}: names and dashes are not aligned)"] = None
             self.table = None
             return Record(SKIP, number, 1, line, [])
         self.table.layout = layout_of(header, self.unit)

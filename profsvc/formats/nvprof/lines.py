@@ -32,7 +32,9 @@ SYSTEM = "system"
 """Tables: by time, by launch with its metrics, by name, metrics and events by kernel, unified memory, and boards."""
 
 SUMMARY_COLUMNS = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
-SUMMARIES_COLUMNS = (SUMMARY_COLUMNS, tuple(name for name in SUMMARY_COLUMNS if name != "Calls"))
+# As printed, and as people shorten it: without the calls, and with the sums alone, as a CPU profile prints them too.
+SUMS_COLUMNS = ("Time(%)", "Time", "Name")
+SUMMARIES_COLUMNS = (SUMMARY_COLUMNS, tuple(name for name in SUMMARY_COLUMNS if name != "Calls"), SUMS_COLUMNS)
 MEMORY_COLUMNS = ("Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time")
 LAUNCH_COLUMNS = ("Device", "Context", "Stream", "Kernel")
 SYSTEM_COLUMNS = ("", "Device", "Count", "Avg", "Min", "Max")
@@ -217,6 +219,10 @@ class Scanner(ABC):
         self.type = self.within or "GPU activities"
         self.said = False
 
+    def is_unread(self, columns: list[str]) -> bool:
+        """Return whether these columns are those of a CPU profile, by the banner above them."""
+        return bool(self.section) and tuple(columns) == SUMS_COLUMNS
+
     def row(self, record: Record) -> Iterator[Record]:
         """Yield the pending lines, which are inside the table, then ``record`` as a row."""
         yield from self.rows_follow()
@@ -272,12 +278,14 @@ class CsvScanner(Scanner):
 
     def header(self, number: int, line: str) -> list[str] | None:
         """Return the columns if ``line`` is a header; refuse a text table."""
-        if parse_text_header(line):
+        if (columns := parse_text_header(line)) and not self.is_unread(columns):
             raise BrokenInputError(
                 f"line {number} is the header of a text table, but the file begins with a CSV table; "
                 "put each form into its own file"
             )
         columns = parse_csv_header(line)
+        if columns and self.is_unread(columns):
+            return None
         self.fresh = self.fresh or bool(columns)
         return columns
 
@@ -323,6 +331,8 @@ class TextScanner(Scanner):
                 "put each form into its own file"
             )
         columns = parse_text_header(line)
+        if columns and self.is_unread(columns):
+            return None
         if columns and record_kind(columns) == LAUNCHES:
             raise BrokenInputError(
                 f"line {number}: metrics per launch are read from CSV only; export again with nvprof --csv"

@@ -218,6 +218,11 @@ class TableRows:
         if layout.within == "NVTX result" and kind != "Range":
             raise ValueError("part of a range that the table of the whole run already holds")
         kind = kind or "GPU activities"
+        if "Avg" not in row:
+            if not name:
+                raise ValueError("the row has no name")
+            self._metric(record, "Time", row["Time"], unit["Time"], kernel=name, statistic="sum", section=kind)
+            return
         times = [self.values.time_ns(column, row[column], unit[column]) for column in ("Time", "Avg", "Min", "Max")]
         printed = (row[column] + unit[column] for column in ("Time", "Avg"))
         calls = self.values.whole("Calls", row["Calls"]) if "Calls" in row else self.values.calls(*printed)

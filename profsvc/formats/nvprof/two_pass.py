@@ -63,8 +63,8 @@ class FileConventions:
             named = {column: (number, unit) for column, number, unit in found}
             self.copies.add(record.line, [named.get(name, ("", "")) for name in ("Size", "Duration", "Throughput")])
             # Newer versions, too, print seconds beyond the width of their column with an exponent.
-            cells = [number for number, unit in named.values() if "e-" in number or ("e+" in number and unit != "s")]
-            if not self.copies.old and cells:
+            told = any("e-" in number or ("e+" in number and unit != "s") for number, unit in named.values())
+            if not self.copies.old and told:
                 self.copies.old = "write small times with exponents"
 
     @property
