@@ -65,6 +65,8 @@ def with_template_arguments(kernel: str) -> str:
 
 def _last_part(kernel: str) -> tuple[str, list[tuple[int, int]]]:
     """Return the last part of a name, without its parameters, and where its template arguments begin and end in it."""
+    if kernel.isidentifier():  # one part, whose signs need no look, however long it is
+        return kernel, []
     text = _plain(kernel)
     breaks, groups = _outline(text)
     if groups and groups[-1][0] == "(" and _QUALIFIERS.fullmatch(text, groups[-1][2]):

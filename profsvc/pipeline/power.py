@@ -96,6 +96,7 @@ def _powers_of_windows(windows: pd.DataFrame | None, run_id: int, logs: Sequence
     return loads.assign(run_id=run_id, mean_power_w=loads["settled_power_w"], **named)
 
 
+@store.keep_connections
 def analyze_power(engine: "Engine", run_id: int, *, asked: bool = False) -> Mapping[str, pd.DataFrame]:
     """Analyse the power and the thermocouples of a run and store what was found, in place of what was there.
 

@@ -34,6 +34,7 @@ def search_project(finding: Mapping[str, Any]) -> str:
     return f"{finding['project']}{PROJECT_SUFFIX}"
 
 
+@store.keep_connections
 def blame(
     engine: "Engine",
     finding: Mapping[str, Any],
