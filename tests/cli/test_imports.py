@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -109,21 +110,26 @@ def test_bytes_that_are_known_are_neither_read_nor_analysed(demo, tmp_path: Path
     assert "pandas" in modules
 
 
+# Each file is stored by a process of its own, which begins with what every upload imports.
 STORED = """
-import sys
+import os, sys
 from profsvc import store
 from profsvc.pipeline.ingestion import upload as ingestion
 ingestion._analyze_if_unfinished = lambda *given, **named: None  # which makes frames
-with open(sys.argv[1], "rb") as stream:
-    stored = ingestion.ingest(store.open_store(sys.argv[2]), stream, "file.csv", store.RunInfo())
-print(stored.lines_stored, *sorted({"pandas", "pyarrow", "scipy", "matplotlib"} & set(sys.modules)))
+for address in sys.argv[1:]:
+    if not (child := os.fork()):
+        with open(f"{address}.log", "rb") as stream:
+            stored = ingestion.ingest(store.open_store(address), stream, "file.csv", store.RunInfo())
+        print(stored.lines_stored, *sorted({"pandas", "pyarrow", "scipy", "matplotlib"} & set(sys.modules)), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, address
 """
 
 
 @pytest.mark.skipif(not splitter.is_available(), reason="Arrow reads long files where the compiled splitter is missing")
-def test_a_long_trace_is_stored_without_frames(tmp_path: Path) -> None:
+def test_a_long_trace_is_stored_without_frames(tmp_path: Path, empty: Path) -> None:
     write(tmp_path / "trace.csv", gpu_trace(30_000))
-    assert stored(tmp_path / "trace.csv", tmp_path) == ["30000"]
+    assert stored(tmp_path, empty, tmp_path / "trace.csv") == ["30000"]
 
 
 # Logs of readings, texts, rejected lines and several GPUs, and how many of their lines are stored.
@@ -141,19 +147,30 @@ LOGS = {
 }
 
 
+@pytest.fixture(scope="module")
+def stored_logs(tmp_path_factory: pytest.TempPathFactory, empty: Path) -> dict[str, str]:
+    """How many lines of each log were stored, and the libraries that were imported."""
+    said = stored(tmp_path_factory.mktemp("logs"), empty, *(ROOT / "fixtures" / log for log in LOGS))
+    return dict(zip(LOGS, said, strict=True))
+
+
 @pytest.mark.parametrize("log", LOGS)
-def test_a_sensor_log_is_stored_without_frames(log: str, tmp_path: Path) -> None:
-    assert stored(ROOT / "fixtures" / log, tmp_path) == [str(LOGS[log])]
+def test_a_sensor_log_is_stored_without_frames(log: str, stored_logs: dict[str, str]) -> None:
+    assert stored_logs[log] == str(LOGS[log])
 
 
-def stored(file: Path, folder: Path) -> list[str]:
-    """Store a file without its results; return how many of its lines, and the libraries that were imported."""
+def stored(folder: Path, empty: Path, *files: Path) -> list[str]:
+    """Store each file in a copy of an empty store, without its results; return how many lines, and what it imported."""
+    stores = [folder / f"{number}.sqlite" for number in range(len(files))]
+    for place, file in zip(stores, files, strict=True):
+        shutil.copy(empty, place)
+        shutil.copy(file, f"{place}.log")
     done = subprocess.run(
-        [sys.executable, "-c", STORED, str(file), str(folder / "store.sqlite")],
+        [sys.executable, "-c", STORED, *map(str, stores)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return done.stdout.splitlines()
