@@ -44,7 +44,7 @@ def test_a_table_of_a_run_is_the_same_from_both(both, name):
 def others(tmp_path_factory):
     """A store with a power log, a trace and a profile with rules, as a file and over HTTP."""
     file = tmp_path_factory.mktemp("others") / "store.sqlite"
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     power_logs.fill(engine, "board")
     for run, names in FILES.items():
         contents = [((ROOT / "fixtures" / name).read_bytes(), Path(name).name) for name in names]

@@ -114,7 +114,7 @@ def test_files_are_named_and_refused_as_text(cli, fixtures, tmp_path):
 
 
 def test_pages_and_pictures_show_names_as_text(on_hostile, hostile_store, tmp_path):
-    engine = store.open_store(str(hostile_store))
+    engine = store.open_store(str(hostile_store), pooled=True)
     view = views.run(engine, 1, None)
     html = run_page.run(view, [views.launch(engine, 1, str(n))["launches"][0] for n in range(20)])
     engine.dispose()

@@ -56,7 +56,7 @@ def expanded(sql: str, values: dict[str, str]) -> str:
 def reader(postgres_server: Server) -> Iterator[str]:
     """The URL of a reader of a store with a profile, a power log, a refused file and a nightly report."""
     database = migrated(postgres_server)
-    engine = store.open_store(postgres_server.url(database).render_as_string(hide_password=False))
+    engine = store.open_store(postgres_server.url(database).render_as_string(hide_password=False), pooled=True)
     files = ("ncu_raw/plain.csv", "held_out/power_marks.csv", "nvidia_smi/bursts.csv", "ncu_raw/rejects.csv")
     for name in files:
         path = ROOT / "fixtures" / name

@@ -39,7 +39,7 @@ def service(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         server = request.getfixturevalue("postgres_server")
         name = server.database(request.getfixturevalue("postgres_whole_template"))
         url = server.url(name).render_as_string(hide_password=False)
-    engine = store.open_store(url)
+    engine = store.open_store(url, pooled=True)
     profile = (ROOT / "fixtures" / "ncu_raw" / "plain.csv").read_bytes()
     contents = [
         (profile, "plain.csv"),

@@ -87,7 +87,7 @@ def test_the_log_of_a_board_gives_its_coefficient_within_30_percent(board: str, 
     cooled H200 between 40 and 44 degC, of the log ``h200_repeats``.
     """
     marks = POWER_LOG.with_name(f"power_marks_{board}.csv")
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     for path in (marks, POWER_LOG.with_name(f"power_smi_{board}.csv.gz")):
         with path.open("rb") as stream:
             pipeline.ingest(engine, stream, path.name, store.RunInfo(name=board), pipeline.ReadOptions(zone="UTC"))
@@ -103,7 +103,7 @@ def test_the_log_of_a_board_gives_its_coefficient_within_30_percent(board: str, 
 
 def test_both_readings_of_a_cooled_board_agree(tmp_path: Path) -> None:
     """Each is within the interval of the other, and both hold the line through repeats of another log, 1.05 W/degC."""
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     for name in ("power_marks_h200_falls.csv", "power_smi_h200_falls.csv.gz"):
         with POWER_LOG.with_name(name).open("rb") as stream:
             pipeline.ingest(engine, stream, name, store.RunInfo(name="falls"), pipeline.ReadOptions(zone="UTC"))
@@ -122,7 +122,7 @@ def test_both_readings_of_a_cooled_board_agree(tmp_path: Path) -> None:
 def test_a_sensor_that_averages_is_refused_where_it_contradicts_itself(
     board: str, between: str, tmp_path: Path
 ) -> None:
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     for name in (f"power_marks_{board}.csv", f"power_smi_{board}.csv.gz"):
         with POWER_LOG.with_name(name).open("rb") as stream:
             pipeline.ingest(engine, stream, name, store.RunInfo(name=board), pipeline.ReadOptions(zone="UTC"))

@@ -45,7 +45,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[Engine]:
     if request.param == "sqlite":
         yield request.getfixturevalue("engine")
         return
-    made = store.open_store(request.getfixturevalue("postgres_whole_url"))
+    made = store.open_store(request.getfixturevalue("postgres_whole_url"), pooled=True)
     yield made
     made.dispose()
 

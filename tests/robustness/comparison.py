@@ -68,7 +68,7 @@ def compare(engine: Engine, folder: Path, acknowledged: list[tuple[int, str, int
 def results_in_runs(numbers: list[int], runs: int) -> dict[str, list[int]]:
     """Return how many results so many runs have that these files were uploaded into undisturbed."""
     with tempfile.TemporaryDirectory() as place:
-        clean = store.open_store(str(Path(place) / "clean.sqlite"))
+        clean = store.open_store(str(Path(place) / "clean.sqlite"), pooled=True)
         for number in numbers:
             run = store.RunInfo(name=run_of(number, runs))
             pipeline.ingest(clean, io.BytesIO(content(number)), f"{number}.csv", run)
@@ -80,7 +80,7 @@ def results_in_runs(numbers: list[int], runs: int) -> dict[str, list[int]]:
 def upload_undisturbed(numbers: list[int]) -> dict[int, tuple[Any, list[int]]]:
     """Return what files come to that nothing disturbs; each is uploaded once in a process, to a store of its own."""
     with tempfile.TemporaryDirectory() as place:
-        clean = store.open_store(str(Path(place) / "clean.sqlite"))
+        clean = store.open_store(str(Path(place) / "clean.sqlite"), pooled=True)
         for number in (new := [number for number in numbers if number not in UNDISTURBED]):
             pipeline.ingest(clean, io.BytesIO(content(number)), f"{number}.csv", store.RunInfo(name=run_of(number, 0)))
         rows, results = prints(clean), counted_results(clean)

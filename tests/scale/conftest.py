@@ -49,6 +49,6 @@ def loader(postgres_server: Server, engine: Engine) -> Iterator[str]:
 def place(tmp_path: Path, empty: Path) -> Iterator[Opened]:
     file = tmp_path / "store.sqlite"
     file.write_bytes(empty.read_bytes())
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     yield Opened(engine, store.blob_store_of(engine))
     engine.dispose()

@@ -144,7 +144,7 @@ def test_the_time_of_a_file_is_that_of_its_run(place: Opened, tmp_path: Path) ->
 def loaded_both_ways(place: Opened, folder: Path, other: Path, empty: Path) -> dict[str, Any]:
     """Load a folder in order and backwards, see that the rows are equal, and return them."""
     other.write_bytes(empty.read_bytes())
-    engine = store.open_store(str(other))
+    engine = store.open_store(str(other), pooled=True)
     turned = Opened(engine, store.blob_store_of(engine))
     try:
         load(place, scale.one_process(place), folder)
@@ -226,7 +226,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, empty: Path) -> dict[s
     """The rows of those logs where nothing is killed."""
     place = tmp_path_factory.mktemp("undisturbed")
     shutil.copy(empty, place / "store.sqlite")
-    engine = store.open_store(str(place / "store.sqlite"))
+    engine = store.open_store(str(place / "store.sqlite"), pooled=True)
     whole = Opened(engine, store.blob_store_of(engine))
     load(whole, scale.one_process(whole), board_logs(place / "exports"))
     assert not store.unfinished(engine)

@@ -85,7 +85,7 @@ def test_kernels_sum_up_all_launches(engine: Engine) -> None:
 
 
 def test_a_kernel_of_several_files_has_no_percentile(engine: Engine, tmp_path) -> None:
-    both = store.open_store(str(tmp_path / "both.sqlite"))
+    both = store.open_store(str(tmp_path / "both.sqlite"), pooled=True)
     lines = list(gpu_trace(203))
     for rows in (lines[3:103], lines[103:]):  # 80 and 82 launches, of which none comes twice
         content = "".join(lines[:3] + rows).encode()
@@ -172,7 +172,7 @@ def test_transfers_are_summed_up_by_kind(engine: Engine) -> None:
 
 
 def test_pages_of_one_report_come_together(tmp_path, fixtures_of_pages: list) -> None:
-    engine = store.open_store(str(tmp_path / "pages.sqlite"))
+    engine = store.open_store(str(tmp_path / "pages.sqlite"), pooled=True)
     for path in fixtures_of_pages:
         with path.open("rb") as stream:
             pipeline.ingest(engine, stream, path.name, store.RunInfo(name="r"))
@@ -192,7 +192,7 @@ def fixtures_of_pages() -> list:
 
 
 def test_an_explanation_walks_the_page_that_stands_for_a_launch(tmp_path, fixtures_of_pages: list) -> None:
-    engine = store.open_store(str(tmp_path / "pages.sqlite"))
+    engine = store.open_store(str(tmp_path / "pages.sqlite"), pooled=True)
     for path in fixtures_of_pages:
         with path.open("rb") as stream:
             pipeline.ingest(engine, stream, path.name, store.RunInfo(name="pages"))

@@ -73,7 +73,7 @@ def test_a_page_says_that_there_are_older_runs(stepped):
 
 
 def test_what_cannot_be_compared_is_a_series_of_its_own(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     histories.fill(engine, [100.0], "b")
     histories.fill(engine, [1.0, 2.0], "a")
     view = of_kernel.history(engine, "saxpy")
@@ -84,7 +84,7 @@ def test_what_cannot_be_compared_is_a_series_of_its_own(tmp_path):
 
 
 def test_a_value_that_is_missing_says_why(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     runs = histories.fill(engine, [100.0, None, 101.0])
     view = of_kernel.history(engine, "saxpy")
     assert [point["value"] for point in view["points"]] == [100e3, None, 101e3]

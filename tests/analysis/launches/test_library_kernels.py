@@ -13,7 +13,7 @@ EXPORT = Path(__file__).parents[3] / "fixtures" / "library" / "ncu_raw_base.csv.
 
 @pytest.fixture(scope="module")
 def bounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, Any]]]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("library") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("library") / "store.sqlite"), pooled=True)
     with EXPORT.open("rb") as stream:
         pipeline.ingest(engine, stream, EXPORT.name, store.RunInfo(name="library"))
     yield [row for row in store.select(engine, "v1_potential") if row["launch_id"] is not None]

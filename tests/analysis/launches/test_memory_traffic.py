@@ -85,7 +85,7 @@ def test_sectors_that_several_lanes_use_are_used() -> None:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    engine = store.open_store(str(tmp_path_factory.mktemp("traffic") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("traffic") / "store.sqlite"), pooled=True)
     for name in ("tensor", "mended"):
         with (ROOT / "fixtures" / name / "ncu_raw_base.csv.gz").open("rb") as stream:
             pipeline.ingest(engine, stream, name, store.RunInfo(name=name))
@@ -162,7 +162,7 @@ PASSES = 0.03
     ["backprop_metrics_k40", "lavaMD_metrics", "histogram_metrics", "BlackScholes_metrics"],
 )
 def test_l2_granularity_is_the_efficiency_that_nvprof_derives(tmp_path: object, name: str) -> None:
-    engine: Engine = store.open_store(f"{tmp_path}/store.sqlite")
+    engine: Engine = store.open_store(f"{tmp_path}/store.sqlite", pooled=True)
     with (SHARED / f"leimingyu__magus__{name}.csv").open("rb") as stream:
         pipeline.ingest(engine, stream, name, store.RunInfo(name=name))
     rows = pd.DataFrame(store.select(engine, "v1_criteria", criterion="l2_granularity")).dropna(subset=["kernel"])

@@ -145,7 +145,7 @@ def test_a_peak_that_the_export_does_not_print_is_that_of_the_catalogue(counters
 def test_mended_kernels_stay_below_their_ceilings(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Spills, an array in local memory, atomics, expanded functions: what they cost is waste."""
     folder = FOLDER.parent / "mended"
-    engine = store.open_store(str(tmp_path_factory.mktemp("mended") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("mended") / "store.sqlite"), pooled=True)
     with (folder / "ncu_raw_base.csv.gz").open("rb") as stream:
         pipeline.ingest(engine, stream, "mended", store.RunInfo(name="mended"))
     rows = [row for row in store.select(engine, "v1_potential") if row["launch_id"] is not None]

@@ -19,7 +19,7 @@ BAD = "ncu_raw/bad_contradicting_numbers.csv"
 
 
 def select(file: Path, view: str, **only: object) -> list[dict]:
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     try:
         return store.select(engine, view, **only)
     finally:

@@ -68,7 +68,10 @@ def test_another_project_has_no_rows(demo: Engine, tmp_path: Path) -> None:
 
 
 def test_from_postgres_it_is_the_same_file(postgres_whole_url: str, tmp_path: Path) -> None:
-    engines = store.open_store(postgres_whole_url), store.open_store(str(tmp_path / "store.sqlite"))
+    engines = (
+        store.open_store(postgres_whole_url, pooled=True),
+        store.open_store(str(tmp_path / "store.sqlite"), pooled=True),
+    )
     views = ["launches", "criteria", "potential", "counters", "uploads"]
     found = []
     for number, engine in enumerate(engines):

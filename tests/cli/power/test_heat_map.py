@@ -14,7 +14,7 @@ from tests.views import thermocouple_logs as logs
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     file = tmp_path_factory.mktemp("heat") / "store.sqlite"
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     logs.fill_all(engine)
     engine.dispose()
     return file

@@ -13,7 +13,7 @@ from tests.views import power_logs
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     file = tmp_path_factory.mktemp("power") / "store.sqlite"
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     power_logs.fill(engine)
     engine.dispose()
     return file

@@ -83,7 +83,7 @@ def test_a_run_of_an_unchanged_program_does_not_count_unless_asked(own):
 def closed(demo, tmp_path):
     """A service that needs tokens, on another copy of the store."""
     store.backup(demo, tmp_path / "served.sqlite")
-    engine = store.open_store(str(tmp_path / "served.sqlite"))
+    engine = store.open_store(str(tmp_path / "served.sqlite"), pooled=True)
     with running(AppState(engine, store.blob_store_of(engine), is_public=True)) as service:
         yield service
     engine.dispose()

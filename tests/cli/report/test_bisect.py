@@ -93,7 +93,7 @@ def nights_file(tmp_path_factory, repository) -> Path:
 def found(store_file, nights_file) -> dict:
     """The one finding of the nights, in the store of this test."""
     shutil.copy(nights_file, store_file)
-    engine = store.open_store(str(store_file))
+    engine = store.open_store(str(store_file), pooled=True)
     rows = of_findings.findings(engine, kernel="saxpy", quantity="duration")["findings"]
     engine.dispose()
     assert len(rows) == 1
@@ -102,7 +102,7 @@ def found(store_file, nights_file) -> dict:
 
 def test_the_range_of_commits_shrinks_with_runs_in_between(found, store_file, repository):
     folder, hashes = repository
-    engine = store.open_store(str(store_file))
+    engine = store.open_store(str(store_file), pooled=True)
     row = of_findings.found(engine, found["finding_id"])
     wide = blame(engine, row, folder)
     assert (len(wide["candidates"]), wide["good"], wide["bad"]) == (COMMITS, hashes[0], hashes[-1])
@@ -165,7 +165,7 @@ def test_a_search_that_was_killed_goes_on_and_finds_the_commit(found, store_file
     environment = os.environ | {"TMPDIR": str(tmp_path)}  # it leaves its folders
     killed = subprocess.run([*command, "--run", fatal], capture_output=True, env=environment, check=False)
     assert killed.returncode == -9
-    engine = store.open_store(str(store_file))
+    engine = store.open_store(str(store_file), pooled=True)
     assert len(store.select(engine, "v1_runs", project="lab bisect")) == 2
     done = cli("bisect", found["finding_id"], "--repo", folder, "--run", f"{sys.executable} measure.py", "-o", "json")
     assert done.code == 0
@@ -201,7 +201,7 @@ def test_a_search_that_is_interrupted_says_how_it_goes_on(found, repository, cli
 
 def test_what_is_slow_at_the_commit_before_the_change_too_is_no_commits_fault(found, store_file, repository, cli):
     folder, hashes = repository
-    engine = store.open_store(str(store_file))
+    engine = store.open_store(str(store_file), pooled=True)
     row = of_findings.found(engine, found["finding_id"])
 
     def measured(number: int) -> dict:

@@ -20,7 +20,7 @@ NIGHTS = 12
 def nights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of nights, in the last three of which a kernel takes longer."""
     file = tmp_path_factory.mktemp("nights") / "store.sqlite"
-    engine, rng = store.open_store(str(file)), np.random.default_rng(2)
+    engine, rng = store.open_store(str(file), pooled=True), np.random.default_rng(2)
     for night in range(NIGHTS):
         put(engine, night, rng, temperature_c=None, slower=(1.1 if night >= NIGHTS - 3 else 1.0, 1.0))
     engine.dispose()
@@ -34,7 +34,7 @@ def asked(request, cli, store_file, nights_file, monkeypatch):
     if request.param == "store":
         yield cli
         return
-    engine = store.open_store(str(store_file))
+    engine = store.open_store(str(store_file), pooled=True)
     with running(AppState(engine, store.blob_store_of(engine))) as service:
         monkeypatch.setenv("PROFSVC_STORE", "nowhere/at/all")
         monkeypatch.setenv("PROFSVC_URL", service.url)

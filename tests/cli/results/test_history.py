@@ -13,7 +13,7 @@ from tests.views import histories
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     file = tmp_path_factory.mktemp("history") / "store.sqlite"
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     histories.fill(engine, histories.steady(6) + histories.steady(5, 110.0, 2))
     engine.dispose()
     return file

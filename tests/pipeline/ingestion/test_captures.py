@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    engine = store.open_store(str(tmp_path_factory.mktemp("pages") / "store.sqlite"))
+    engine = store.open_store(str(tmp_path_factory.mktemp("pages") / "store.sqlite"), pooled=True)
     for page in PAGES:
         path = CAPTURES / f"{page}.csv.gz"
         with path.open("rb") as stream:

@@ -34,9 +34,9 @@ PAGE = HEAD + "".join(ROW.format(n, name, ms) for n, (name, ms) in enumerate(
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request: pytest.FixtureRequest, tmp_path) -> Iterator[Engine]:
     if request.param == "sqlite":
-        made = store.open_store(str(tmp_path / "store.sqlite"))
+        made = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     else:
-        made = store.open_store(request.getfixturevalue("postgres_url"))
+        made = store.open_store(request.getfixturevalue("postgres_url"), pooled=True)
     yield made
     made.dispose()
 

@@ -90,13 +90,18 @@ def test_a_server_that_comes_soon_is_asked_again(said: str, kind: type[ServiceEr
 
 
 def test_both_databases_hold_the_same_rows(tmp_path: Path, postgres_whole_url: str) -> None:
-    engines = [store.open_store(str(tmp_path / "s.sqlite")), store.open_store(postgres_whole_url)]
+    engines = [
+        store.open_store(str(tmp_path / "s.sqlite"), pooled=True),
+        store.open_store(postgres_whole_url, pooled=True),
+    ]
     for name in FILES:
         accounts = [vars(ingest(engine, FIXTURES / name, name.rsplit(".", 1)[0])) for engine in engines]
         assert accounts[0] == accounts[1], name
     for engine in engines:
         power_logs.fill(engine)
     found = [rows(engine) for engine in engines]
+    for engine in engines:
+        engine.dispose()
     for view in store.VIEWS:
         assert found[1][view] == found[0][view], view
     empty = {view for view in store.VIEWS if not found[0][view]}

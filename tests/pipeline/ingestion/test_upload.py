@@ -175,7 +175,7 @@ def test_analysis_does_not_depend_on_the_order_of_files(tmp_path):
     paths = [FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz", FIXTURES / "ncu_raw" / "plain.csv"]
     found = []
     for number, order in enumerate((paths, paths[::-1])):
-        engine = store.open_store(str(tmp_path / f"{number}.sqlite"))
+        engine = store.open_store(str(tmp_path / f"{number}.sqlite"), pooled=True)
         for path in order:
             ingest(engine, path)
         names = {u["upload_id"]: u["file_name"] for u in store.select(engine, "v1_uploads")}

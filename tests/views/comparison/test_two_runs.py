@@ -22,7 +22,7 @@ def summary(kernels: dict[str, tuple[int, float]]) -> bytes:
 
 @pytest.fixture
 def pair(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     runs = {
         "old": {"void gemm<16>(float*)": (10, 20.0), "saxpy(int)": (4, 5.0), "gone()": (1, 1.0)},
         "new": {"void gemm<32>(float*)": (10, 10.0), "saxpy(int)": (4, 6.0), "came()": (1, 1.0)},
@@ -140,7 +140,7 @@ def test_the_causes_of_a_change_add_up_to_it(demo):
 
 
 def test_another_number_of_launches_is_told_with_the_total_times(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     for name, calls in (("old", 4), ("new", 8)):
         kernels = {"saxpy(int)": (calls, 5.0), "gemm(int)": (2, 3.0)}
         pipeline.ingest(engine, io.BytesIO(summary(kernels)), f"{name}.csv", store.RunInfo(name=name))

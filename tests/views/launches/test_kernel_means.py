@@ -1,5 +1,6 @@
 """Kernels with means: shown, opened and explained."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "1_nvprof"
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    return store.open_store(str(tmp_path / "store.sqlite"))
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
+    yield engine
+    engine.dispose()
 
 
 def test_a_run_of_means_alone_shows_them(engine: Engine) -> None:

@@ -120,7 +120,7 @@ def test_speed_per_watt_is_drawn_where_the_power_is_known(plots):
 
 
 def test_power_on_sms_is_the_law_through_the_loads(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     run_id = power_logs.fill(engine)
     sms = np.array([1.0, 50.0, 132.0])
     swept = power_on_sms(engine, run_id, "mem", sms)
@@ -146,7 +146,7 @@ def test_hit_ratios_of_a_trace_are_counted_and_without_one_refused(demo, tmp_pat
             lines += [f"{block},{warp},{seq},{seq},{address + 4096 * warp},load" for warp in range(2)]
     file = tmp_path / "trace.csv"
     file.write_text("\n".join(lines) + "\n")
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     with file.open("rb") as stream:
         pipeline.ingest(engine, stream, file.name, store.RunInfo(name="trace"))
     data = model_plots.plot(engine, "trace", "hits")
@@ -169,7 +169,7 @@ def test_what_cannot_be_drawn_says_why(demo, tmp_path):
         model_plots.plot(demo, "h200", "roof")
     with pytest.raises(NotFoundError, match="no kernel named"):
         model_plots.plot(demo, "h200", "roofline", "nothing")
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     with TRACE.open("rb") as stream:
         pipeline.ingest(engine, stream, TRACE.name, store.RunInfo(name="trace"))
     for kind in SCANS:

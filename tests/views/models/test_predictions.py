@@ -157,7 +157,7 @@ def test_of_a_program_that_changed_the_kernels_count_that_did(again):
 
 
 def test_what_is_only_a_bound_is_recorded_and_does_not_count(became, tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     with (HELD_OUT / "ncu_details.csv.gz").open("rb") as stream:
         pipeline.ingest(engine, stream, "details.csv.gz", store.RunInfo(name="details", project="bounds"))
     made = predictions.record(engine, side_by_side.compare(engine, "details", "details", became))

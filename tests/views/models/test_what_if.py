@@ -177,7 +177,7 @@ def test_without_stall_reasons_the_published_models_answer_and_say_what_is_missi
 
 
 def test_a_launch_without_counters_says_why(tmp_path):
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
 
     with TRACE.open("rb") as stream:
         pipeline.ingest(engine, stream, TRACE.name, store.RunInfo(name="trace"))

@@ -58,7 +58,7 @@ def four_cores() -> tuple[bytes, bytes]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("cores") / "store.sqlite"
-    engine = store.open_store(str(file))
+    engine = store.open_store(str(file), pooled=True)
     add(engine, "idle", logs.log(field(), seed=90))
     for core in range(2 * TPCS):
         add(engine, f"core{core}", logs.log(field(core), seed=core), str(core))

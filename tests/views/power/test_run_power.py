@@ -128,7 +128,7 @@ def test_the_corrected_power_is_drawn_where_there_is_one(engine: Engine) -> None
 
 
 def test_the_host_is_taken_off_one_sensor_only(tmp_path: Path) -> None:
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     power_logs.fill(engine)
     wall = power_logs.log().replace("power.draw.instant", "power.draw").encode()
     pipeline.ingest(engine, io.BytesIO(wall), "wall.csv", store.RunInfo(name="sweep"), pipeline.ReadOptions(zone="UTC"))

@@ -33,7 +33,7 @@ def trace(rank: int, collective_us: float, collectives: int = STEPS) -> bytes:
 
 
 def lanes(tmp_path: Path, *traces: bytes) -> tuple[list[dict[str, Any]], str]:
-    engine = store.open_store(str(tmp_path / "store.sqlite"))
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     files = [(content, f"rank{rank}.json") for rank, content in enumerate(traces)]
     ingest_all(engine, files, store.RunInfo(name="ddp"))
     found = wall_time(engine, 1, store.select(engine, "v1_uploads", run_id=1))

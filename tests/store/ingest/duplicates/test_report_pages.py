@@ -24,7 +24,7 @@ def upload(engine: Engine, path: Path, run: str) -> pipeline.ImportResult:
 
 @pytest.mark.parametrize("order", [(RAW, DETAILS), (DETAILS, RAW)])
 def test_pages_of_one_report_count_once(tmp_path: Path, order: tuple[Path, Path]) -> None:
-    engine = store.open_store(str(tmp_path / "s.sqlite"))
+    engine = store.open_store(str(tmp_path / "s.sqlite"), pooled=True)
     first, second = (upload(engine, path, "r") for path in order)
     run = store.select(engine, "v1_runs", name="r")[0]
     assert run["launches"] == 3
@@ -44,7 +44,7 @@ def test_pages_of_one_report_count_once(tmp_path: Path, order: tuple[Path, Path]
 
 @pytest.mark.usefixtures("unanalysed")
 def test_another_run_has_its_own_launches(tmp_path: Path) -> None:
-    engine = store.open_store(str(tmp_path / "s.sqlite"))
+    engine = store.open_store(str(tmp_path / "s.sqlite"), pooled=True)
     upload(engine, RAW, "a")
     upload(engine, DETAILS, "b")
     assert [one["launches"] for one in store.select(engine, "v1_runs")] == [3, 3]

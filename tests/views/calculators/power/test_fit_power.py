@@ -44,7 +44,7 @@ def test_kernels_of_an_h200_give_the_error_of_the_components(held_out_store) -> 
     from profsvc import specs, store
     from profsvc.pipeline.component_power import fit_of_device
 
-    engine = store.open_store(str(held_out_store))
+    engine = store.open_store(str(held_out_store), pooled=True)
     found = fit_of_device(engine).found.kernels
     all_units = components(engine)
     engine.dispose()
