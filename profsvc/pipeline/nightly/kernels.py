@@ -27,15 +27,15 @@ def kernel_changes(
     """Return kernels that are new, vanished, back, renamed or launched differently in the runs of a night: change,
     project, device, branch, kernel, subject, run_id and, as far as they are known, time_ns and differences. One that is
     renamed has the name, the median time and the run-to-run noise (standard deviation / median) that it had before; one
-    that is new has ``because``, where it may be an old one and nothing decides which; one that is back has the time
-    that it had before and the ``nights`` without it.
+    that is new has ``because``, where it may be an old one and nothing decides which; one that vanished has ``of``, how
+    many ran each night; one that is back has the time that it had before and the ``nights`` without it.
 
     ``points`` are those of all series. Kernels are compared with those of the same project, device, branch and tool.
     ``zone``: in which a night is a date.
     """
     if points.empty:
         return []
-    rows = [{"change": RENAMED, **row} for row in renamed.rows]
+    rows = [{"change": RENAMED, **row} for row in sorted(renamed.rows, key=lambda row: str(row["kernel"]))]
     timed = (points["kind"] == "duration") & (points["quantity"] == "duration") & points["kernel"].notna()
     own = with_nights(points.loc[timed, [*NAMES, "kernel", "sensor", "at", "value"]], zone)
     fresh, pairs = set(tonight), list[tuple[Row, Row, str]]()
@@ -83,7 +83,8 @@ def _come_and_gone(
         why = refused.get(tuple(point[name] for name in (*HISTORY, "kernel")))
         yield _row(APPEARED, point) | ({"because": why} if why else {})
     for kernel in gone:
-        yield _row(VANISHED, with_texts(lasting[lasting["kernel"] == kernel].tail(1)).iloc[0])
+        row = _row(VANISHED, with_texts(lasting[lasting["kernel"] == kernel].tail(1)).iloc[0])
+        yield row | {"of": int((counts == len(nights)).sum())}
 
 
 def _back(old: pd.DataFrame, new: pd.DataFrame, later: set[str]) -> Iterator[Row]:
@@ -91,7 +92,7 @@ def _back(old: pd.DataFrame, new: pd.DataFrame, later: set[str]) -> Iterator[Row
     nights = sorted(old["night"].unique().tolist())
     last = old.groupby("kernel", observed=True)["night"].max()
     left = set(last.index[last < nights[-1]]) - later
-    for _, point in new[new["kernel"].isin(list(left))].drop_duplicates("kernel").iterrows():
+    for _, point in new[new["kernel"].isin(list(left))].drop_duplicates("kernel").sort_values("kernel").iterrows():
         own = old[old["kernel"] == point["kernel"]]
         until = nights.index(last[point["kernel"]]) + 1
         lasting = nights[max(0, until - MIN_NIGHTS) : until]

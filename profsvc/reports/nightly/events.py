@@ -9,6 +9,8 @@ from profsvc.reports.nightly.content import amount, percent, short
 from profsvc.reports.nightly.differences import difference_text
 
 Row = Mapping[str, Any]
+MIN_MISSING = 3
+MIN_MISSING_SHARE = 0.5  # of the kernels that ran each night, from which a run may have ended early
 
 
 def event_text(event: Row, found: Sequence[Row]) -> str:
@@ -92,8 +94,29 @@ def kernel_counts(rows: Sequence[Row]) -> list[str]:
         if own:
             text = f"{len(own)} {form.format('kernel' if len(own) == 1 else 'kernels')}"
             most = max(own, key=_renamed_change) if change == "renamed" else None
-            said.append(f"{text} ({_name(most)} {100 * _signed_change(most):+.1f} %)" if most else text)
+            early = " (a run may have ended early)" if change == "vanished" and ended_early(own) else ""
+            said.append(f"{text} ({_name(most)} {100 * _signed_change(most):+.1f} %)" if most else text + early)
     return said
+
+
+def ended_early(rows: Sequence[Row]) -> list[tuple[Row, int]]:
+    """Return a vanished kernel of each history of which so many are missing that its run may have ended early, and how
+    many are.
+
+    >>> own = {"change": "vanished", "project": "a", "device": None, "branch": None}
+    >>> [missing for _, missing in ended_early([own | {"of": 5}] * 4 + [{"change": "appeared"}])]
+    [4]
+    >>> ended_early([own | {"of": 9}] * 4)
+    []
+    """
+    histories: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row["change"] == "vanished" and row.get("of"):  # reports of before lack it
+            histories.setdefault(tuple(row[name] for name in ("project", "device", "branch", "of")), []).append(row)
+    return [
+        (own[0], len(own)) for own in histories.values()
+        if len(own) >= MIN_MISSING and len(own) >= MIN_MISSING_SHARE * own[0]["of"]
+    ]  # fmt: skip
 
 
 def _signed_change(row: Row) -> float:

@@ -18,6 +18,7 @@ from profsvc.reports.nightly.content import (
     percent,
     short,
 )
+from profsvc.reports.nightly.events import ended_early
 from profsvc.reports.nightly.open_findings import began, cost, directions, list_command, open_groups
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell, visible
@@ -87,6 +88,11 @@ def _kernels(document: Row) -> Part:
     words = _more(rows, MAX_ROWS, "kernel", JSON)
     if any(row["change"] == "launched" for row in rows):
         words.append("launched differently: no change of the time is significant")
+    words += [
+        f"{missing} of {row['of']} kernels that ran each night are missing in project {short(row['project'])} on "
+        f"{short(row['device'], 40) or DEVICE_UNKNOWN}: if the run ended early, delete it: profsvc delete RUN --all"
+        for row, missing in ended_early(rows)
+    ]
     return Part(
         "Kernels new, vanished, back, renamed or launched differently", ("kernel", "change", "device"), cells, words
     )

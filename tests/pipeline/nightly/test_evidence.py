@@ -146,6 +146,18 @@ def test_a_kernel_that_ran_each_night_is_back_after_nights_without_it(engine):
     assert put(engine, QUIET + 8, {}, {"kernel": OTHER, "ns": 60_000})["kernels"] == []
 
 
+def test_a_run_that_lacks_most_kernels_may_have_ended_early(engine):
+    others = [{"kernel": f"kernel{number}(float *)"} for number in range(4)]
+    for night in range(3):
+        put(engine, QUIET + night, {}, *others)
+    made = put(engine, QUIET + 3, {}, others[0])
+    assert [row["of"] for row in made["kernels"]] == [5, 5, 5]
+    assert made["one_line"].endswith("; 3 vanished kernels (a run may have ended early)")
+    assert "3 of 5 kernels that ran each night are missing in project lab" in forms.in_form(made, "text")
+    back = put(engine, QUIET + 4, {}, *others)
+    assert [row["subject"] for row in back["kernels"]] == ["kernel1", "kernel2", "kernel3"]
+
+
 @pytest.mark.parametrize(("zone", "told"), [("UTC", ["vanished"]), ("Asia/Kolkata", [])])
 def test_the_nights_that_a_kernel_ran_on_are_those_of_the_zone(engine, zone, told):
     """Its three runs are on three dates in UTC, and on two in Kolkata: too few to miss it."""
