@@ -178,7 +178,8 @@ def _told(document: Row) -> Part:
     if left_out.get("nights"):
         words.append(
             f"{counted(left_out['nights'], 'night')} left out of {left_out['series']} series: all kernels say that the "
-            f"board was not in its usual state, and {left_out['tonight']} series have no other run tonight"
+            "board was not in its usual state (at its power limit, or another board or host under the same name), and "
+            f"{left_out['tonight']} series have no other run tonight"
         )
     if left_out.get("weekly"):
         words.append(f"{left_out['weekly']} series follow the day of the week: they are compared without that part")
