@@ -15,7 +15,10 @@ import numpy as np
 from profsvc.formats.parsing.records import HEADER, ROW, SKIP, Record
 from profsvc.formats.parsing.text import RepeatedLines, Text
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES, FIRST_BYTES = 1 << 20, 1 << 12
+"""Tables that begin alike mostly differ soon, so the first block of each is small."""
+MAX_ALIKE = 64
+"""Earlier tables with the same header and first row that a table is compared with: the latest ones."""
 
 
 @dataclass(eq=False)
@@ -102,7 +105,8 @@ class RepeatedTables:
         if late is not None and late.first:
             self._alike.by_row[_digest(self._first_row(late))] = [late]
         earlier = self._alike.by_row.setdefault(row, [])
-        found = [(self._common_lines(table, self._table), table.line) for table in earlier if table.last]
+        earlier[:] = [table for table in earlier if table.last][-MAX_ALIKE:]
+        found = [(self._common_lines(table, self._table), table.line) for table in earlier]
         lines, line = max(found, default=(0, 0))
         if lines:
             self._repeated_to = self._table.line + lines
@@ -124,7 +128,9 @@ class RepeatedTables:
         A file that ends inside the repetition has only the first of them. Return 0 if the tables differ.
         """
         wanted, found = earlier.last - earlier.line, 0
-        first, second = (_Bytes(self._text.blocks_at(table.place, BLOCK_BYTES)) for table in (earlier, later))
+        first, second = (
+            _Bytes(self._text.blocks_at(table.place, BLOCK_BYTES, FIRST_BYTES)) for table in (earlier, later)
+        )
         while found < wanted:
             mine, other = first.ahead(), second.ahead()
             if not other:

@@ -268,14 +268,14 @@ class Text:
     def blocks(self, size: int, first: int | None = None) -> Iterator[bytes | memoryview]:
         """Yield blocks of whole lines in UTF-8 of about ``size`` bytes; the last may lack its line end.
 
-        ``first`` is the size of the first block, of which a reader may need only the header.
+        ``first`` is the size of the first block, of which a reader may need only the header; the next ones grow.
         """
         yield from self._blocks(self._start, size, first or size)
 
-    def blocks_at(self, place: int, size: int) -> Iterator[bytes]:
+    def blocks_at(self, place: int, size: int, first: int | None = None) -> Iterator[bytes]:
         """Yield the same bytes in blocks from a place in them, which a reader of `blocks` has passed."""
         if not self._is_examined or (self._encoding == "utf-8" and not self._notes.nul_lines):
-            yield from map(bytes, self._blocks(self._start + place, size, size))
+            yield from map(bytes, self._blocks(self._start + place, size, first or size))
             return
         for block in self._encoded_blocks(self._start, size):
             if place < len(block):
@@ -304,7 +304,7 @@ class Text:
                 return
             if end:
                 yield memoryview(piece)[:end]
-                place, wanted = place + end, size
+                place, wanted = place + end, min(8 * wanted, size)
             else:
                 self._check_length(len(piece))
                 wanted = min(2 * wanted, MAX_LINE_CHARS + 1)

@@ -6,6 +6,7 @@ import io
 import pytest
 
 from profsvc.formats.ncu import raw
+from profsvc.formats.parsing.repeated_tables import MAX_ALIKE, RepeatedTables
 from profsvc.formats.parsing.text import Text
 from tests.formats.both_ways import READERS, unpacked
 from tests.formats.fixtures import good, shown
@@ -153,9 +154,22 @@ def test_long_tables_are_compared_in_blocks(name):
     assert reader.agree(one + other, block=1000)[1][0] == 1200
 
 
+def test_a_table_is_compared_with_the_latest_of_many_that_begin_alike(monkeypatch, read_all):
+    compared, compare = [], RepeatedTables._common_lines
+    monkeypatch.setattr(
+        RepeatedTables, "_common_lines", lambda self, *tables: compared.append(tables) or compare(self, *tables)
+    )
+    many = b"".join(ncu("1", str(number)) for number in range(3 * MAX_ALIKE))
+    assert len(read_all(many).launches) == 6 * MAX_ALIKE
+    assert len(compared) < 3 * MAX_ALIKE**2
+    compared.clear()
+    assert len(read_all(ncu("1", "2") * 3 * MAX_ALIKE).launches) == 2
+    assert len(compared) == 3 * MAX_ALIKE - 1
+
+
 def test_nothing_is_read_again_unless_a_header_and_a_first_row_repeat(monkeypatch):
     asked = []
-    monkeypatch.setattr(Text, "blocks_at", lambda self, place, size: asked.append(place) or iter(()))
+    monkeypatch.setattr(Text, "blocks_at", lambda self, place, *sizes: asked.append(place) or iter(()))
     list(raw.read(io.BytesIO(ncu("1", "2") + NCU_HEADER.replace("Device", "Context").encode())))
     assert asked == []
 
