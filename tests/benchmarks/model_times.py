@@ -2,7 +2,7 @@
 
 Run it with ``python -m tests.benchmarks.model_times [SET...]``. SET is ``captures``, ``held_out``, ``sweep``,
 ``mended`` or a folder of fixtures with a profile and its source page, such as ``flaws_seventh``; default: all of these
-and the nineteen sets of kernels with one known flaw. For each kernel it prints the time that Nsight Compute measured,
+and the sets of kernels with one known flaw. For each kernel it prints the time that Nsight Compute measured,
 and that of MWP-CWP, of the benefits and of the throughput model over it; then, a model and set, the geometric mean
 of the absolute error, as the sources quote theirs (5.4 % for micro-benchmarks, 13.3 % for the Merge suite, of MWP-CWP
 on devices without caches). It makes much of kernels that a model happens to hit: so the typical factor, exp(mean
