@@ -12,6 +12,7 @@ from profsvc.analysis.source_code.assembled_words import assembled_threads
 from profsvc.analysis.source_code.bfloat16 import unpacked_threads
 from profsvc.analysis.source_code.bits import bit_by_bit_threads
 from profsvc.analysis.source_code.functions import spared_threads
+from profsvc.analysis.source_code.index_arithmetic import index_threads
 from profsvc.analysis.source_code.lanes import lane_counts
 from profsvc.analysis.source_code.local_arrays import local_counts
 from profsvc.analysis.source_code.places import place_counts
@@ -25,7 +26,7 @@ REGULAR = "global_load_regular_excess_fraction"
 REGULAR_STORES = "global_store_regular_excess_fraction"
 BFLOAT16 = "inst_unpack_bfloat16_thread"
 FUNCTIONS, BITS = "inst_function_excess_thread", "inst_bit_by_bit_thread"
-UPPER = "inst_index_upper_thread"
+UPPER, INDEX = "inst_index_upper_thread", "inst_index_thread"
 SHARED_WORDS, SHARED_LANES = "shared_load_words_thread", "shared_predicated_on_fraction"
 LOCAL_VALUED, LOCAL_INDEXED = "local_valued_place_fraction", "inst_local_indexed_thread"
 LOCAL_OVERHEAD, LOCAL_OTHERS = "inst_local_loop_overhead_thread", "inst_local_loop_others_thread"
@@ -44,6 +45,7 @@ SOURCES = {
     FUNCTIONS: "source page: calls of functions of the math library times the arithmetic that cheaper forms spare",
     BITS: "source page: sum(thread_instructions_on) of code that moves a bit at a time, beyond what words take",
     UPPER: "source page: sum(thread_instructions_on) of upper halves of indices, beyond one for each access",
+    INDEX: "source page: sum(thread_instructions_on) of integer instructions from indices to addresses alone",
     SHARED_WORDS: "source page: sum(thread_instructions_on * access_size / 32) of LDS",
     SHARED_LANES: "source page: what lanes that are on fill of ideal_shared_wavefronts, over what active lanes do",
     LOCAL_VALUED: "source page: share of LDL and STL at a place that a value determines",
@@ -86,6 +88,7 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             FUNCTIONS: spared_threads(rows),
             BITS: max(bit_by_bit_threads(rows, own, loops), assembled_threads(rows, own)),
             UPPER: upper_half_threads(rows, own, loops),
+            INDEX: index_threads(rows, own, loops),
             SHARED_WORDS: _words(rows, own),
             SHARED_LANES: _share(
                 *(_lane_wavefronts(rows, of) for of in ("thread_instructions_on", "thread_instructions"))

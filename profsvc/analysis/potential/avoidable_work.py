@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts, counted_share, once
 from profsvc.analysis.potential.access_patterns import narrow_share
-from profsvc.analysis.potential.local_arrays import unrolled_instructions, valued_share
+from profsvc.analysis.potential.local_arrays import PLACE_LENGTH, unrolled_instructions, valued_share
 from profsvc.analysis.potential.special_functions import (
     FUNCTION_LENGTH,
     conversions,
@@ -84,10 +84,12 @@ def _long_and_prepared_divisions(c: Counts) -> tuple[Array, Array]:
 def proven_overhead_share(c: Counts) -> Array:
     """Share of the instructions that machine code proves to be overhead; 0 where not counted.
 
-    Those that move one bit at a time, beyond those that words take, and those for upper halves of indices.
+    Those that move one bit at a time, beyond those that words take, and those for indices: upper halves of them, or
+    what is beyond the address of each access.
     """
-    every = all_instructions(c)
-    return counted_share(c.total("inst_bit_by_bit_thread", "inst_index_upper_thread"), every)
+    indices = np.clip(np.nan_to_num(c["inst_index_thread"] - PLACE_LENGTH * c["inst_ldst_thread"]), 0, None)
+    indices = np.fmax(indices, np.nan_to_num(c["inst_index_upper_thread"]))
+    return counted_share(np.nan_to_num(c["inst_bit_by_bit_thread"]) + indices, all_instructions(c))
 
 
 THREAD_CLASSES = (

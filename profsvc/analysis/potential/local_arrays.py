@@ -10,7 +10,7 @@ from profsvc.analysis.counters.arrays import Counts, counted_share
 
 Array = NDArray[np.float64]
 # An index is kept inside its array, scaled, and added to where the array begins.
-ADDRESS_LENGTH = 3.0
+PLACE_LENGTH = 3.0
 
 
 def valued_share(c: Counts) -> Array:
@@ -34,5 +34,5 @@ def unrolled_instructions(c: Counts, overhead: float) -> Array:
 @np.errstate(all="ignore")
 def address_share(c: Counts) -> Array:
     """Share of the integer and bit instructions that compute addresses of arrays which could be in registers."""
-    addresses = ADDRESS_LENGTH * np.nan_to_num(c["inst_local_indexed_thread"])
+    addresses = PLACE_LENGTH * np.nan_to_num(c["inst_local_indexed_thread"])
     return counted_share(addresses, c.total("inst_integer_thread", "inst_bit_thread"))

@@ -236,7 +236,7 @@ def _step(sass: str) -> _Step:
     terms = tuple(one for part in parts if (one := _term(part)) is not None)
     if not parts or len(terms) < len(parts):
         return opaque()
-    if kind == "product" and any(_is_of_a_hash(part) for part in parts[:2]):
+    if kind == "product" and any(is_of_a_hash(part) for part in parts[:2]):
         return opaque("value")
     names = tuple(one for _, one in terms if isinstance(one, str)) + ((guard[1],) if guard else ())
     return _Step(kind, 0, terms, own.written, names, is_guarded)
@@ -277,7 +277,12 @@ def _of_address(sign: str, one: str) -> tuple[int, str | int]:
     return (factor, one) if one.startswith(("R", "U")) else (1, factor * int(one, 16))
 
 
-def _is_of_a_hash(text: str) -> bool:
+def is_of_a_hash(text: str) -> bool:
+    """Whether an operand is a number that hash functions multiply by, and no pitch of an array.
+
+    >>> is_of_a_hash("0x41c64e6d"), is_of_a_hash("0x1000"), is_of_a_hash("R4")
+    (True, False, False)
+    """
     if not LITERAL.match(text):
         return False
     number = abs(int(text, 16))
