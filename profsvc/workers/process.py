@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ class Worker:
             with suppress(subprocess.TimeoutExpired):
                 if -self._process.wait(1) in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
                     return "is damaged: what reads it crashed on it"
-        return "needs more memory or time than a valid one of its size"
+        return "needs more memory or time than a valid one of its size, or than this machine has"
 
 
 def to_frame(content: dict[str, Any] | tuple[Any, ...]) -> bytes:
@@ -112,15 +112,26 @@ def open_worker(job: Path, limits: Limits, subject: Subject) -> Iterator[Worker]
 def start_worker(job: Path, variables: Sequence[str] = ENVIRONMENT) -> Iterator["subprocess.Popen[bytes]"]:
     """Start the process of a job with some variables of the environment; others may be secret."""
     environment = {name: os.environ[name] for name in variables if name in os.environ}
-    # In a separate process group, so that Ctrl-C reaches only the parent, which then ends the worker and its children.
-    with subprocess.Popen(
-        [sys.executable, "-I", "-S", str(WORKER), str(job)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        process_group=0,
-    ) as process:
+    # The system closes the end that is kept here when this process is killed, and the worker ends with it.
+    watched, kept = os.pipe()
+    with ExitStack() as stack:
+        stack.callback(os.close, kept)
+        try:
+            # In a separate process group, so that Ctrl-C reaches only the parent, which then ends the worker and its
+            # children.
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(WORKER), str(job), str(watched)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=environment,
+                    process_group=0,
+                    pass_fds=(watched,),
+                )
+            )
+        finally:
+            os.close(watched)
         try:
             yield process
         finally:

@@ -1,10 +1,11 @@
 """Entry of a worker process: it limits itself and runs one job; it uses only the standard library.
 
-    python -I -S worker.py JOB.py
+    python -I -S worker.py JOB.py PIPE
 
 A crafted file can make a library use time or memory without end inside one call, which cannot be interrupted from
-within the process. The system ends this process at its limits, and the parent may kill it. It is a new Python process
-rather than a fork, so that it starts in 20 ms and inherits neither memory nor files.
+within the process. The system ends this process at its limits, and the parent may kill it. ``PIPE`` is the number of
+the end of a pipe: the system ends this process too when the parent has ended, however it did, and closed the other end.
+It is a new Python process rather than a fork, so that it starts in 20 ms and inherits neither memory nor files.
 
 Requests and responses are frames: a length of eight bytes and values written by `marshal`, which cannot contain code.
 The first request is a dict with the limits and what the job needs. A job is a file with a function ``run(asked,
@@ -12,9 +13,12 @@ received, send)``: ``asked`` is this dict, ``received()`` returns the next reque
 a marshalled tuple. ``("damaged", words)``, ``("refused", words)`` and ``("error", words)`` say what is wrong.
 """
 
+import fcntl
 import marshal
 import os
 import resource
+import select
+import signal
 import sys
 from functools import partial
 from importlib.machinery import SourceFileLoader
@@ -46,6 +50,15 @@ def address_space_bytes() -> int:
         return 0
 
 
+def end_with_parent(pipe: int) -> None:
+    """Let the system end this process, and those that it starts, when the other end of a pipe is closed."""
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([pipe], [], [], 0)[0]:  # it was closed before
+        sys.exit(1)
+
+
 def send(out: BinaryIO, body: bytes) -> None:
     """Write a frame."""
     out.write(len(body).to_bytes(8, "big"))
@@ -60,7 +73,8 @@ def received(source: BinaryIO) -> Any:
 
 
 def main() -> None:
-    """Run the job of the first argument."""
+    """Run the job of the first argument until the pipe of the second is closed."""
+    end_with_parent(int(sys.argv[2]))
     source = sys.stdin.buffer
     # A library may write to the standard output, which would damage the frames.
     out = os.fdopen(os.dup(1), "wb")

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,11 @@ def _version() -> str:
         return ""
 
 
+def machine_bytes() -> int:
+    """Return the bytes of memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def _again() -> str:
     return f"copy or profile it again, or export a page and upload that: {EXPORT}"
 
@@ -69,9 +75,8 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes]:
         raise InputError(f"{MISSING}; or export a page and upload that: {EXPORT}")
     with tempfile.NamedTemporaryFile(prefix="profsvc-", suffix=".ncu-rep", dir=unpacked_copies.folder()) as file:
         size = unpacked_copies.copy(stream, cast("IO[bytes]", file))
-        limits = Limits(
-            MIN_MEMORY_BYTES + MEMORY_PER_BYTE * size, MIN_SECONDS + size // MIN_BYTES_PER_S, MAX_OPEN_FILES
-        )
+        memory = max(MIN_MEMORY_BYTES, min(MIN_MEMORY_BYTES + MEMORY_PER_BYTE * size, machine_bytes() // 2))
+        limits = Limits(memory, MIN_SECONDS + size // MIN_BYTES_PER_S, MAX_OPEN_FILES)
         with open_worker(JOB, limits, Subject("report", _again)) as worker:
             needed = {"packages": str(folder), "version": _version(), "source_metrics": read_metrics()}
             request = first_request(limits, path=file.name, **needed)
