@@ -1,7 +1,7 @@
 """Reader of the CSV output of rocm-smi and amd-smi, printed once or in a loop."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import BinaryIO
 
 from profsvc.formats.parsing.head import head_lines, may_be_header
@@ -81,12 +81,12 @@ def sniff(head: bytes) -> bool:
     return any(_header(line) for line in head_lines(head, 10) if may_be_header(line))
 
 
-def column_of(name: str, others: Sequence[str] = ()) -> Column:
-    """Return the column with this name, next to the columns ``others``.
+def column_of(name: str, nearby: Set[str] = frozenset()) -> Column:
+    """Return the column with this name; ``nearby`` are the names of all columns, in lower case.
 
     >>> column_of("Average Graphics Package Power (W)").quantity, column_of("max_power").quantity
     ('power', 'limit')
-    >>> column_of("mem", ["hotspot", "mem"]).quantity, column_of("mem", ["gfx", "mem"]).quantity
+    >>> column_of("mem", {"hotspot", "mem"}).quantity, column_of("mem", {"gfx", "mem"}).quantity
     ('temperature', 'utilization')
     """
     lower = name.lower()
@@ -102,7 +102,6 @@ def column_of(name: str, others: Sequence[str] = ()) -> Column:
             return Column(name, "value", quantity, found[1], match[1], quantity in _WHOLE)
     if lower.endswith("clock speed:"):
         return Column(name, "value", "clock", "Hz", "MHz", whole=True)
-    nearby = {other.lower() for other in others}
     if rule := next((rule for names, *rule in _MEM if lower == "mem" and names & nearby), _known_column(lower)):
         return Column(name, "value", rule[0], str((si_scale(rule[1]) or (1, "1"))[1]), rule[1], rule[0] in _WHOLE)
     if " " in name or name[:1].isupper():
@@ -126,7 +125,8 @@ class _Reader(LogReader):
         """Account for a line."""
         if header := _header(line):
             if header != self.header:
-                self.log.begin([column_of(name, header) for name in header], number)
+                nearby = {name.lower() for name in header}
+                self.log.begin([column_of(name, nearby) for name in header], number)
                 self.log.facts["tool"] = "rocm-smi" if header[0].lower() == "device" else "amd-smi"
                 self.log.facts["layout"] = f"{len(header)} columns"
             self.header = header
