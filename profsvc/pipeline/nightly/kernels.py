@@ -82,9 +82,10 @@ def _come_and_gone(
     for _, point in fresh.iterrows():
         why = refused.get(tuple(point[name] for name in (*HISTORY, "kernel")))
         yield _row(APPEARED, point) | ({"because": why} if why else {})
-    for kernel in gone:
-        row = _row(VANISHED, with_texts(lasting[lasting["kernel"] == kernel].tail(1)).iloc[0])
-        yield row | {"of": int((counts == len(nights)).sum())}
+    newest = with_texts(lasting[lasting["kernel"].isin(gone)].drop_duplicates("kernel", keep="last"))
+    of = int((counts == len(nights)).sum())
+    for _, point in newest.set_index("kernel", drop=False).loc[gone].iterrows():
+        yield _row(VANISHED, point) | {"of": of}
 
 
 def _back(old: pd.DataFrame, new: pd.DataFrame, later: set[str]) -> Iterator[Row]:
@@ -92,13 +93,19 @@ def _back(old: pd.DataFrame, new: pd.DataFrame, later: set[str]) -> Iterator[Row
     nights = sorted(old["night"].unique().tolist())
     last = old.groupby("kernel", observed=True)["night"].max()
     left = set(last.index[last < nights[-1]]) - later
-    for _, point in new[new["kernel"].isin(list(left))].drop_duplicates("kernel").sort_values("kernel").iterrows():
-        own = old[old["kernel"] == point["kernel"]]
-        until = nights.index(last[point["kernel"]]) + 1
-        lasting = nights[max(0, until - MIN_NIGHTS) : until]
-        if len(lasting) == MIN_NIGHTS and set(lasting) <= set(own["night"]):
-            before = float(own.loc[own["night"].isin(lasting), "value"].median())
-            yield _row(RETURNED, point) | {"before_ns": before, "nights": len(nights) - until}
+    found = new[new["kernel"].isin(list(left))].drop_duplicates("kernel").sort_values("kernel")
+    if found.empty:
+        return
+    number = old["night"].map({night: place for place, night in enumerate(nights)})
+    own = old.assign(number=number)[old["kernel"].isin(found["kernel"].tolist())]
+    newest = own.groupby("kernel", observed=True)["number"].transform("max")
+    lasting = own[own["number"] > newest - MIN_NIGHTS].groupby("kernel", observed=True)
+    before = lasting.agg(nights=("number", "nunique"), until=("number", "max"), value=("value", "median"))
+    for _, point in found.iterrows():
+        since = before.loc[point["kernel"]]
+        if since["nights"] == MIN_NIGHTS:
+            missing = len(nights) - 1 - int(since["until"])
+            yield _row(RETURNED, point) | {"before_ns": float(since["value"]), "nights": missing}
 
 
 def _row(change: str, point: Any) -> Row:
