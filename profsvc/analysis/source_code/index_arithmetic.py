@@ -37,6 +37,8 @@ ADDRESS = re.compile(r"\[([^\[\]]*)\]")
 PLACE, CONTROL, VALUE = 1, 2, 4
 """What a result is used for, as bits."""
 Writers = dict[str, tuple[int, ...]]
+MOST_WRITERS = 64
+"""Instructions that may have written a register, at most: branches without end would take memory without end."""
 
 
 class _Step(NamedTuple):
@@ -55,8 +57,8 @@ def index_threads(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence
     thread_instructions_on``; ``code`` are their operands, ``loops`` the first and last places of their loops.
     """
     steps = [_step(row["sass"]) for row in rows]
-    users, of_values = _users(rows, code, loops, steps)
-    uses = _uses(steps, code, users)
+    users, of_values, unknown = _users(rows, code, loops, steps)
+    uses = _uses(steps, code, users, unknown)
     return float(
         sum(
             row["thread_instructions_on"] or 0
@@ -68,8 +70,8 @@ def index_threads(rows: Sequence[Row], code: Sequence[Operands], loops: Sequence
 
 def _users(
     rows: Sequence[Row], code: Sequence[Operands], loops: Sequence[tuple[int, int]], steps: Sequence[_Step]
-) -> tuple[list[list[tuple[int, str]]], list[bool]]:
-    """Return who reads each result, and in which register, and which results depend on values."""
+) -> tuple[list[list[tuple[int, str]]], list[bool], set[int]]:
+    """Return who reads each result, and in which register, which depend on values, and whose readers are not known."""
     first: dict[int, list[int]] = {}
     last: dict[int, list[int]] = {}
     for loop, (begin, end) in enumerate(loops):
@@ -82,42 +84,48 @@ def _users(
     left: dict[int, Writers] = {}
     of_values = [step.is_value for step in steps]
     users: list[list[tuple[int, str]]] = []
+    unknown = set[int]()
     for _ in range(2):  # what the end of a turn leaves, the next one begins with
         writers: Writers = {}
         arriving: dict[int, list[Writers]] = {}
         users = [[] for _ in rows]
         for place, (one, step) in enumerate(zip(code, steps, strict=True)):
             for other in arriving.pop(place, ()):
-                _join(writers, other)
+                _join(writers, other, unknown)
             for loop in first.get(place, ()):
-                _join(writers, left.get(loop, {}))
-            for name in one.read:
+                _join(writers, left.get(loop, {}), unknown)
+            # What a guard leaves out keeps the value of before.
+            for name in (*one.read, *one.written) if step.guard else one.read:
                 for writer in writers.get(name, ()):
                     users[writer].append((place, name))
                     of_values[place] |= step.passes_on and of_values[writer]
             for target in ahead.get(place, ()):
                 arriving.setdefault(target, []).append(writers.copy())
             for name in one.written:
-                writers[name] = (*writers.get(name, ()), place) if step.guard else (place,)
+                writers[name] = (place,)
             for loop in last.get(place, ()):
                 begin = loops[loop][0]
                 left[loop] = {name: own for name, own in writers.items() if own[-1] >= begin}
-    return users, of_values
+    return users, of_values, unknown
 
 
-def _join(writers: Writers, other: Writers) -> None:
-    """Add who else may have written each register."""
+def _join(writers: Writers, other: Writers, unknown: set[int]) -> None:
+    """Add who else may have written each register: the latest, where they are many; the others become ``unknown``."""
     for name, more in other.items():
         own = writers.get(name)
         if own is None:
             writers[name] = more
         elif own is not more and own != more:
-            writers[name] = tuple(sorted({*own, *more}))
+            every = sorted({*own, *more})
+            unknown.update(every[:-MOST_WRITERS])
+            writers[name] = tuple(every[-MOST_WRITERS:])
 
 
-def _uses(steps: Sequence[_Step], code: Sequence[Operands], users: Sequence[Sequence[tuple[int, str]]]) -> list[int]:
-    """Return what each result is used for in the end."""
-    uses = [0] * len(steps)
+def _uses(
+    steps: Sequence[_Step], code: Sequence[Operands], users: Sequence[Sequence[tuple[int, str]]], unknown: set[int]
+) -> list[int]:
+    """Return what each result is used for in the end; one of ``unknown`` readers is a value."""
+    uses = [VALUE if place in unknown else 0 for place in range(len(steps))]
     is_changed = True
     while is_changed:
         is_changed = False

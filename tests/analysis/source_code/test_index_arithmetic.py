@@ -82,3 +82,13 @@ def test_what_was_not_executed_does_not_count() -> None:
         for place, (sass, on) in enumerate([(SCALED, None), (LOAD, None)])
     ]
     assert index_threads(rows, [operands(row["sass"]) for row in rows], []) == 0
+
+
+def test_many_guards_and_branches_take_time_in_proportion() -> None:
+    guarded = ["@P0 IADD3 R4, R4, 0x1, RZ"] * 4000
+    assert warps(THREAD, *guarded, SCALED, LOAD) == 4001
+    branches = [
+        line for turn in range(4000) for line in (f"@P0 BRA {hex(16 * (2 * turn + 3))}", "IADD3 R4, R4, 0x1, RZ")
+    ]
+    # What so many may have written is taken for a value.
+    assert warps(THREAD, *branches, SCALED, LOAD) < 200
