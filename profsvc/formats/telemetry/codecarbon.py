@@ -1,13 +1,20 @@
-"""Reader of emissions.csv of CodeCarbon: the energy of each tracked run, one row per run."""
+"""Reader of emissions.csv of CodeCarbon: the energy of each tracked run, one row per run.
 
-from collections.abc import Iterator
+Each flush(), and each further stop(), adds a row with the totals since the start of the same run. Only the last of
+these rows is the energy of the run; the rows before become sensors of another quantity, so that no sum counts twice.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from profsvc.errors import wrong_cell_count
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.records import split_cells
-from profsvc.formats.parsing.timestamps import parse_timestamp
+from profsvc.formats.parsing.timestamps import SECOND, parse_timestamp
 from profsvc.formats.telemetry.zeus import seconds_to_ns
 from profsvc.formats.timeseries.columns import Column
 from profsvc.formats.timeseries.sensor_log import LogReader
@@ -19,11 +26,17 @@ TOOL = "CodeCarbon"
 REQUIRED_COLUMNS = {"timestamp", "project_name", "duration", "emissions"}
 RUN_ENERGY = ("run energy", "J", "kWh", "energy of a whole run, not a counter")
 MEAN_POWER = ("mean power", "W", "W", "mean power of a whole run")
+SO_FAR = "a later row of the same run includes this one: do not add them up"
 # Column -> quantity, unit, unit as written, note.
 COLUMNS = {
     **dict.fromkeys(("cpu_energy", "gpu_energy", "ram_energy", "energy_consumed"), RUN_ENERGY),
     **dict.fromkeys(("cpu_power", "gpu_power", "ram_power"), MEAN_POWER),
 }
+PARTS = ("cpu_energy", "gpu_energy", "ram_energy")
+# Rows that wait for a later row of their run.
+MAX_WAITING = 20_000
+# Timestamps are whole seconds, taken a moment after the duration.
+START_TOLERANCE_NS = 2 * SECOND
 
 
 def _header(line: str) -> list[str] | None:
@@ -36,23 +49,48 @@ def sniff(head: bytes) -> bool:
     return _header(head_lines(head, 1)[0]) is not None
 
 
+@dataclass
+class _Row:
+    """A row of the file; ``so_far`` if a later row of its run includes it."""
+
+    number: int
+    line: str
+    cells: Sequence[str]
+    name: str
+    start_ns: int
+    duration_ns: int
+    energies: Sequence[float]
+    so_far: bool = False
+
+    def is_included_in(self, later: "_Row") -> bool:
+        """Tell whether a later row of the run counts from the same start, not from the end of this row."""
+        grown = zip((*self.energies, self.duration_ns), (*later.energies, later.duration_ns), strict=True)
+        late = later.start_ns - self.start_ns
+        return all(new >= old for old, new in grown) and late < max(self.duration_ns, START_TOLERANCE_NS)
+
+
 class _Reader(LogReader):
     """Sorts the lines of a log; each run is a range and a row."""
 
     def __init__(self) -> None:
         super().__init__(TOOL)
         self.header: list[str] = []
+        self.header_line = 0
         self.values: list[int] = []
         self.clock: str | None = None
+        self._waiting: deque[_Row] = deque()
+        self._last_of_run: dict[str, _Row] = {}
+        self._is_so_far: bool | None = None
 
     def add(self, number: int, line: str) -> None:
         """Account for a line."""
         if header := _header(line):
             if header != self.header:
-                names = [name for name in COLUMNS if name in header]
-                self.header, self.values = header, [header.index(name) for name in names]
-                columns = [Column(name, "value", *COLUMNS[name][:3], note=COLUMNS[name][3]) for name in names]
-                self.log.begin([Column("timestamp", "time"), *columns], number)
+                self._store_all()
+                self._last_of_run.clear()
+                self.header, self.header_line, self._is_so_far = header, number, None
+                self.values = [header.index(name) for name in COLUMNS if name in header]
+                self._begin(so_far=False)
             self.log.skip()
         elif not line.strip() or not self.header:
             self.log.skip()
@@ -61,11 +99,24 @@ class _Reader(LogReader):
         else:
             self._add_run(number, line, split_cells(line))
 
+    def _begin(self, so_far: bool) -> None:
+        """Begin rows that are whole runs, or ``so_far`` rows."""
+        if so_far == self._is_so_far:
+            return
+        self._is_so_far = so_far
+        # Rows that are equal but for their duration are different rows.
+        columns = [Column("line", "field"), Column("timestamp", "time")]
+        for place in self.values:
+            quantity, unit, token, note = COLUMNS[self.header[place]]
+            quantity, note = (f"{quantity} so far", SO_FAR) if so_far else (quantity, note)
+            columns.append(Column(self.header[place], "value", quantity, unit, token, note=note))
+        self.log.begin(columns, self.header_line)
+
     def _add_run(self, number: int, line: str, cells: list[str]) -> None:
-        if len(cells) != len(self.header):
+        if len(cells) != len(self.header) and not self._is_shortened(line, cells):
             self.log.reject(number, line, wrong_cell_count(len(cells), len(self.header)))
             return
-        cell = dict(zip(self.header, cells, strict=True))
+        cell = dict(zip(self.header, cells, strict=False))
         end, duration = parse_timestamp(cell["timestamp"]), seconds_to_ns(cell["duration"])
         if end is None or duration is None or end[0] != (self.clock or end[0]):
             shown = f"timestamp {cell['timestamp']!r} or duration {cell['duration']!r}"
@@ -73,7 +124,54 @@ class _Reader(LogReader):
             return
         self.clock = end[0]
         values = [cells[place] for place in self.values]
-        self.add_range(number, line, [cell["timestamp"], *values], cell["project_name"], end[1] - duration, duration)
+        energies = [_number(cell.get(name, "")) for name in (*PARTS, "energy_consumed")]
+        name = cell.get("task_name") or cell["project_name"]
+        row = _Row(number, line, [str(number), cell["timestamp"], *values], name, end[1] - duration, duration, energies)
+        # The rows of tasks are separate; before run_id, each run had an experiment_id of its own.
+        run = "" if "task_name" in cell else cell.get("run_id") or cell.get("experiment_id", "")
+        if run and (before := self._last_of_run.get(run)):
+            before.so_far = before.is_included_in(row)
+        self._last_of_run[run] = row
+        self._waiting.append(row)
+        if len(self._waiting) > MAX_WAITING:
+            self._store_first()
+
+    def _is_shortened(self, line: str, cells: list[str]) -> bool:
+        """Tell whether a row lacks empty cells behind its energies: CodeCarbon leaves them out of rows that it appends.
+
+        The total shows that the energies are in their places.
+        """
+        places = [self.header.index(name) for name in (*PARTS, "energy_consumed") if name in self.header]
+        used = [*places, *self.values, *(self.header.index(name) for name in REQUIRED_COLUMNS)]
+        if len(places) <= len(PARTS) or not max(used) < len(cells) < len(self.header) or not line.endswith("\n"):
+            return False
+        *parts, total = (_number(cells[place]) for place in places)
+        return math.isclose(sum(parts), total, rel_tol=1e-9)
+
+    def _store_first(self) -> None:
+        row = self._waiting.popleft()
+        self._begin(row.so_far)
+        if row.so_far:
+            self.log.row(row.number, row.cells, row.line)
+        else:
+            self.add_range(row.number, row.line, row.cells, row.name, row.start_ns, row.duration_ns)
+
+    def _store_all(self) -> None:
+        while self._waiting:
+            self._store_first()
+
+    def last(self, encoding: str) -> Iterator[Batch]:
+        """Yield the rest, the sensors and the facts of the file."""
+        self._store_all()
+        yield from super().last(encoding)
+
+
+def _number(cell: str) -> float:
+    """Return the number in a cell; 0 if it has none."""
+    try:
+        return float(cell)
+    except ValueError:
+        return 0.0
 
 
 def read(stream: BinaryIO) -> Iterator[Batch]:

@@ -18,7 +18,7 @@ CUTS = {
     "afterburner/two_tables.hml": 35,
     "characterization/any_order.csv": 1,
     "characterization/plain.csv": 5,
-    "codecarbon/emissions.csv": 11,
+    "codecarbon/tasks.csv": 11,
     "dcgm/dmon.txt": 5,
     "dcgm/long.csv": 3,
     "extech/dated.txt": 3,
