@@ -32,7 +32,7 @@ from profsvc.store.maintenance.readiness import (
 )
 from profsvc.store.sandbox.loader_role import grant_loading
 from profsvc.store.sandbox.reader_role import grant_views
-from profsvc.store.schema.catalog import VIEWS, comment_statements
+from profsvc.store.schema.catalog import COLUMNS_FACT, VIEWS, comment_statements
 
 SCHEMA_LOCK = 0x70726F66
 """The advisory lock of a database, on Postgres, that a process holds while it changes the schema."""
@@ -175,7 +175,7 @@ def drop_views(connection: Connection) -> None:
         if view.startswith("v1_"):
             connection.exec_driver_sql(f'DROP VIEW "{view}"')
     if found.has_table("facts"):
-        connection.execute(text("DELETE FROM facts WHERE name = 'views'"))
+        connection.execute(text(f"DELETE FROM facts WHERE name IN ('views', '{COLUMNS_FACT}')"))
 
 
 def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None:

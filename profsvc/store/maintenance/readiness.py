@@ -14,7 +14,7 @@ from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.sqlite_file import has_journal
 from profsvc.store.connection.transactions import reading, snapshot
 from profsvc.store.connection.urls import address, file_of
-from profsvc.store.schema.catalog import VIEWS, check_counters, create_view_sql
+from profsvc.store.schema.catalog import VIEWS, check_counters, columns_statement, create_view_sql
 
 
 def migrations_folder(package: Path | None = None) -> Path:
@@ -107,8 +107,9 @@ def stored_digest(connection: Connection) -> str | None:
 
 
 def view_statements(dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str]) -> list[str]:
-    """Return the SQL of every view."""
-    return [create_view_sql(view, dialect, counters, meanings) for view in VIEWS]
+    """Return the SQL of every view, and of what they show of themselves."""
+    views = [create_view_sql(view, dialect, counters, meanings) for view in VIEWS]
+    return [*views, columns_statement(meanings)] if dialect == "sqlite" else views
 
 
 @cache

@@ -80,6 +80,9 @@ DIALECT_SQL: Mapping[str, Mapping[str, str]] = {
 COUNTER_VIEWS = ("v1_counters", "v1_counters_all")
 """Views with one more column for each counter."""
 
+COLUMNS_FACT = "columns"
+"""The name of the row of ``facts`` that holds those of ``v1_columns``, as JSON, in a SQLite file."""
+
 _DEFINITIONS: dict[str, ViewDefinition] = {
     **run_views.VIEW_DEFINITIONS,
     **launch_views.VIEW_DEFINITIONS,
@@ -173,26 +176,20 @@ def create_view_sql(
     """
     shape = _DEFINITIONS[view]
     columns = _columns(view, meanings or dict.fromkeys(counters, ""))
-    selected = [f"{sql} AS {name}" for name, _, sql, _ in shape.columns]
-    if view in COUNTER_VIEWS:
-        # One lookup per column instead of a pivot by GROUP BY: a query only pays for the columns that it names.
-        value = "(SELECT value FROM counters WHERE launch_id = l.launch_id AND counter_id = {})"
-        own = launch_views.OWN_COUNTERS
-        selected += [
-            f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
-            for name, number in counters.items()
-        ]
-    if view == "v1_counters" and dialect == "sqlite":
-        # Every connection to SQLite first parses all views, and these two are half of that: one names the other's.
-        shape = shape._replace(source=launch_views.COUNTERS_ONCE)
-        selected = [f"a.{name} AS {name}" for name, _, _, _ in shape.columns]
-        selected += [f'a."{name}" AS "{name}"' for name in counters]
-    source = _columns_source(meanings or {}, dialect) if view == "v1_columns" else shape.source
-    ends = [*[","] * (len(selected) - 1), ""]
+    source, selected = shape.source, _selected(view, counters)
+    if view == "v1_columns":
+        source = _columns_source(meanings or {}, dialect)
     notes = [f"  -- {says}" if says and dialect == "sqlite" else "" for _, _, says in columns]
-    lines = [
-        f"  {in_dialect(column, dialect)}{end}{note}" for column, end, note in zip(selected, ends, notes, strict=True)
-    ]
+    if view == "v1_counters" and dialect == "sqlite":
+        # Every connection to SQLite first parses all views, and those of counters are a third of that. So this one
+        # takes all columns of the other, and names them in comments.
+        source = launch_views.COUNTERS_ONCE
+        lines = ["  a.*", *(f"  -- {name}{note}" for (name, _, _), note in zip(columns, notes, strict=True))]
+    else:
+        ends = [*[","] * (len(selected) - 1), ""]
+        lines = [
+            f"  {in_dialect(sql, dialect)}{end}{note}" for sql, end, note in zip(selected, ends, notes, strict=True)
+        ]
     head = [f"CREATE VIEW {view} AS", *([f"-- {shape.sentence}"] if dialect == "sqlite" else []), "SELECT"]
     others = []
     for rows, more in shape.others:
@@ -201,6 +198,20 @@ def create_view_sql(
     return "\n".join(
         [*head, *lines, f"FROM {in_dialect(source, dialect)}", *(in_dialect(other, dialect) for other in others)]
     )
+
+
+def _selected(view: str, counters: Mapping[str, int]) -> list[str]:
+    """Return what a view selects: SQL and name of each column."""
+    selected = [f"{sql} AS {name}" for name, _, sql, _ in _DEFINITIONS[view].columns]
+    if view in COUNTER_VIEWS:
+        # One lookup per column instead of a pivot by GROUP BY: a query only pays for the columns that it names.
+        value = "(SELECT value FROM counters WHERE launch_id = l.launch_id AND counter_id = {})"
+        own = launch_views.OWN_COUNTERS
+        selected += [
+            f'{f"coalesce({value}, {own[name]})" if name in own else value} AS "{name}"'.replace("{}", str(number))
+            for name, number in counters.items()
+        ]
+    return selected
 
 
 def in_dialect(sql: str, dialect: str) -> str:
@@ -214,17 +225,28 @@ def in_dialect(sql: str, dialect: str) -> str:
 def _columns_source(meanings: Mapping[str, str], dialect: str) -> str:
     """Return SQL for the rows of ``v1_columns``, with Postgres's column names of VALUES (column1, ...).
 
-    Every connection to SQLite first parses the statements of all views: one long text takes a third less than VALUES.
+    Every connection to SQLite first parses all views, so there the rows lie in the table ``facts``.
     """
-    rows = [
+    if dialect == "sqlite":
+        cells = ", ".join(f"json_extract(value, '$[{number}]') AS column{number + 1}" for number in range(4))
+        return f"(SELECT {cells} FROM json_each((SELECT value FROM facts WHERE name = '{COLUMNS_FACT}'))) v"
+    rows = (f"({', '.join(map(quote_literal, row))})" for row in _column_rows(meanings))
+    return f"(VALUES {', '.join(rows)}) v"
+
+
+def _column_rows(meanings: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
+    """Return the rows of ``v1_columns``."""
+    return [
         (view, name, kind, says)
         for view, (_, columns) in documentation(meanings).items()
         for name, kind, says in columns
     ]
-    if dialect == "sqlite":
-        cells = ", ".join(f"json_extract(value, '$[{number}]') AS column{number + 1}" for number in range(4))
-        return f"(SELECT {cells} FROM json_each({quote_literal(json.dumps(rows, ensure_ascii=False))})) v"
-    return f"(VALUES {', '.join('(' + ', '.join(map(quote_literal, row)) + ')' for row in rows)}) v"
+
+
+def columns_statement(meanings: Mapping[str, str]) -> str:
+    """Return the statement that stores the rows of ``v1_columns`` in a SQLite file."""
+    rows = quote_literal(json.dumps(_column_rows(meanings), ensure_ascii=False))
+    return f"INSERT INTO facts (name, value) VALUES ('{COLUMNS_FACT}', {rows})"
 
 
 def comment_statements(meanings: Mapping[str, str]) -> list[str]:
