@@ -2,7 +2,7 @@
 
 Without it all readings would be of one sensor. A key column is recognized by its name and its cells: texts under a name
 such as Sensor, whole numbers under a name such as gpu_index. Under a name that may also be that of a reading or a
-count, such as gpu, whole numbers must repeat in one order.
+count, such as gpu, whole numbers must repeat in one order, and so must texts under any other name.
 """
 
 import re
@@ -14,11 +14,13 @@ import numpy as np
 
 from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.csv_columns import code_combinations
+from profsvc.formats.parsing.numbers import NOT_NUMBERS
 from profsvc.formats.parsing.timestamps import Int64s
-from profsvc.formats.timeseries.columns import gpu_number
+from profsvc.formats.timeseries.columns import STATES, gpu_number
 from profsvc.formats.timeseries.labels import Channel
 from profsvc.formats.timeseries.readings import MAX_CHANNELS
 from profsvc.formats.timeseries.table_blocks import Texts
+from profsvc.formats.timeseries.time_columns import is_numeric
 
 GPU, NAME = "gpu", "name"
 # Letters of column names: keys with numbers in any order, and keys with numbers in a repeating order.
@@ -27,6 +29,23 @@ _TURNING = {"gpu": GPU, "card": GPU, "index": GPU, "deviceindex": GPU, "deviceid
 _NAMING = {"sensor", "sensorname", "sensorid", "channel", "channelname", "channelid", "probe", "probename", "probeid"}
 _NAMING |= {"device", "devicename", "meter", "metername", "rail", "domain", "node", "nodename", "host", "hostname"}
 _NAMING |= {"tile", "tileid", "location", "room", "id", "socket", "package", "core", "cpu"}
+# Of Grafana, Prometheus, Home Assistant and others that print one series below the other.
+_NAMING |= {
+    "series",
+    "seriesname",
+    "metric",
+    "metricname",
+    "measurement",
+    "signal",
+    "variable",
+    "parameter",
+    "instance",
+}
+_NAMING |= {"entity", "entityid", "plug", "plugname", "outlet", "outletname", "appliance", "alias"}
+# The name of a column whose cells alone tell whether it is a key.
+_ANY = ""
+# A column that names its two states, such as Throttling [Yes/No].
+_STATES = re.compile(r".*[\[(].*/.*[\])]\s*")
 # The most GPUs of one machine, and the most sensors of one log.
 MAX_GPUS, MAX_NAMES = 64, 512
 # The rows in percent that may break the order, as a reading may be lost.
@@ -37,12 +56,18 @@ def key_column_candidates(labels: Sequence[str], clocks: set[int]) -> dict[int, 
     """Return the places of possible key columns, each with the letters of its name.
 
     >>> key_column_candidates(["time", "gpu_index", "power_w"], {0})
-    {1: 'gpuindex'}
+    {1: 'gpuindex', 2: ''}
     """
     words = {place: re.sub(r"[^a-z]", "", label.lower()) for place, label in enumerate(labels) if place not in clocks}
     if any(label.startswith("GPU ") for label in labels):  # of xpu-smi: its devices are those GPUs
         words = {place: "gpuid" if word == "deviceid" else word for place, word in words.items()}
-    return {place: word for place, word in words.items() if word in _INDICES | _NAMING or word in _TURNING}
+    known = {*_INDICES, *_NAMING, *_TURNING}
+    named = {place: word if word in known else _ANY for place, word in words.items()}
+    return {
+        place: word
+        for place, word in named.items()
+        if word != _ANY or (labels[place] and not _STATES.fullmatch(labels[place]))
+    }
 
 
 @dataclass
@@ -100,7 +125,12 @@ def _role(word: str, seen: _Seen) -> str | None:
     if all(gpu_number(cell) is not None for cell in keys - {"-"}):
         if word in _INDICES:
             return GPU if 0 < len(keys) <= MAX_GPUS else None
+        if word in _NAMING and not any(cell.isdigit() for cell in keys):
+            return GPU if 1 < len(keys) <= MAX_GPUS else None
         return (_TURNING.get(word) or NAME) if seen.turns else None
+    if word == _ANY:
+        is_label = all(cell[0].isalpha() and cell.lower() not in (*STATES, *NOT_NUMBERS) for cell in seen.cells if cell)
+        return NAME if is_label and "" not in seen.cells and seen.turns else None
     is_words = not any(re.fullmatch(r"[-+.,0-9eE]+", cell) for cell in keys)
     return NAME if word in _NAMING and is_words and 1 < len(keys) <= MAX_NAMES else None
 
@@ -113,10 +143,14 @@ class KeyColumnEvidence:
     _words: dict[int, str] = field(default_factory=dict)
     _seen: dict[int, _Seen] = field(default_factory=dict)
 
-    def begin(self, words: Mapping[int, str], said: Mapping[int, str]) -> None:
-        """Start a table."""
+    def begin(self, words: Mapping[int, str], said: Mapping[int, str], cells: Sequence[str]) -> None:
+        """Start a table whose first row has these ``cells``."""
         self.said = said
-        self._words = {place: word for place, word in words.items() if place not in said}
+        self._words = {
+            place: word
+            for place, word in words.items()
+            if place not in said and (word != _ANY or (cells[place] and not is_numeric(cells[place])))
+        }
         self._seen = {place: _Seen() for place in self._words}
 
     def add(self, cells: Sequence[str]) -> None:

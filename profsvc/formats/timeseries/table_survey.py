@@ -54,7 +54,7 @@ class Survey:
     def add(self, record: Record, layout: Layout) -> None:
         """Add a row."""
         if self.layout is None:
-            self.turns.begin(layout.turns, layout.told)
+            self.turns.begin(layout.turns, layout.told, record.cells)
         self.layout = layout
         cells = record.cells
         self.turns.add(cells)

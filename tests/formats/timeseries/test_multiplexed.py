@@ -83,3 +83,30 @@ def test_a_log_of_any_script_is_none_of_amd_smi():
         ["power", "unknown", 0],
         ["power", "unknown", 1],
     ]
+
+
+@pytest.mark.parametrize("rows", [["a", "b"] * 3, ["a"] * 3 + ["b"] * 3], ids=["by turns", "one below the other"])
+def test_each_series_is_a_sensor(rows):
+    found = sensors("Series,Value", [f"{cell},1.5" for cell in rows])
+    assert found == {("a Value", None): 3, ("b Value", None): 3}
+    found = sensors("Series,Value", [f"gpu {'ab'.index(cell)},1.5" for cell in rows])
+    assert found == {("Value", 0): 3, ("Value", 1): 3}
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "is_key"),
+    [
+        ("what", ["L1", "L2", "L3"] * 2, True),
+        ("what", ["idle"] * 3 + ["load"] * 3, False),
+        ("what", ["idle", "idle", "load", "load"] * 3, False),
+        ("what", ["on", "off"] * 3, False),
+        ("what", ["n/a", "b"] * 3, False),
+        ("what", ["5 W", "6 W"] * 3, False),
+        ("Hot [Ja/Nein]", ["Ja", "Nein"] * 3, False),
+        ("what", ["a", ""] * 3, False),
+    ],
+)
+def test_words_that_repeat_in_one_order_tell_the_rows_apart(header, cells, is_key):
+    found = sensors(f"{header},power_w", [f"{cell},1.5" for cell in cells])
+    assert (("power_w", None) not in found) == is_key
+    assert sum(count for (name, _), count in found.items() if name.endswith("power_w")) == len(cells)
