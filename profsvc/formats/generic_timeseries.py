@@ -10,6 +10,18 @@ from profsvc.formats.meters import hioki, joulescope, monsoon, otii, ppk2, yokog
 from profsvc.formats.native import phase_marks
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.telemetry import hardware_monitor, jtop, nvidia_smi_dmon, rocm_smi, zeus
+from profsvc.formats.timeseries.clock_names import (
+    COUNT_NAMES,
+    DATE_NAMES,
+    FRACTION_DIGITS,
+    NUMBERED_FRACTION_DIGITS,
+    ORDINAL_NAMES,
+    TIME_OF_DAY_NAMES,
+    TIMESTAMP_NAMES,
+    ZONE,
+    clock_words,
+    letters_of,
+)
 from profsvc.formats.timeseries.column_mapping import SKIP, TIME, NamedColumn, column_places, missing_columns_message
 from profsvc.formats.timeseries.dates import DATE_ORDERS, AmbiguousDateParser
 from profsvc.formats.timeseries.labels import Channel, channel, channel_from_label, split_label, unit_of
@@ -31,50 +43,6 @@ NAME = TIMESERIES
 
 TOOL = "log"
 _TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, ppk2, yokogawa)
-DATE_NAMES = {"date", "datum"}
-TIME_OF_DAY_NAMES = {"time", "zeit", "uhrzeit", "timeofday"}
-TIMESTAMP_NAMES = {"timestamp", "timestamps", "datetime", "dateandtime", "zeitstempel", "datumzeit", "datumuhrzeit"}
-TIMESTAMP_NAMES |= {
-    "datetimeutc",
-    "timeutc",
-    "utc",
-    "utctime",
-    "utcdatetime",
-    "localtime",
-    "timestamputc",
-    "datetimestamp",
-}
-TIMESTAMP_NAMES |= {
-    "epoch",
-    "unixtime",
-    "unixtimestamp",
-    "epochtime",
-    "logtime",
-    "sampletime",
-    "elapsed",
-    "elapsedtime",
-}
-TIMESTAMP_NAMES |= {"systemtime", "timerelative", "relativetime", "runtime", "wallclocktime", "wallclocktimeutc"}
-COUNT_NAMES = {
-    "t",
-    "seconds",
-    "elapsedseconds",
-    "timeseconds",
-    "timeinseconds",
-    "timeofdayseconds",
-    "millis",
-    "ms",
-    "milliseconds",
-    "elapsedmilliseconds",
-    # Weights & Biases counts seconds since the start of the run.
-    "relativetimeprocess",
-    "relativetimewall",
-}
-ORDINAL_NAMES = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
-ORDINAL_NAMES |= {"count", "number"}
-FRACTION_DIGITS = {"millisecond": 3, "milliseconds": 3}
-# Beside the clock of a logger that numbers its rows; elsewhere such a column counts since the start.
-NUMBERED_FRACTION_DIGITS = {"ms": 3, "us": 6}
 # Columns of logs with a reader of their own, or of logs that are not guessed.
 _OTHER_FORMATS = re.compile(
     r"(?:power|temperature|clocks?|utilization|memory|fan|pcie|enforced|encoder|ecc|clocks_[a-z_]+|gpu|driver_version"
@@ -86,13 +54,6 @@ _OTHER_FORMATS = re.compile(
 )
 # The output of a program under a profiler is not a log.
 _BANNER = re.compile(r"=+[0-9A-Z]+=+ ")
-_ZONE = re.compile(
-    r"(?<![A-Za-z])(?:UTC|GMT) ?(?:([-+]) ?([0-9]{1,2})(?::?([0-9]{2}))?)?(?![A-Za-z0-9])", re.IGNORECASE
-)
-
-
-def _word(name: str) -> str:
-    return re.sub(r"[^a-z]", "", name.lower())
 
 
 def _time_unit(label: str) -> str | None:
@@ -101,13 +62,13 @@ def _time_unit(label: str) -> str | None:
     unit = unit_of(token) if token else None
     if unit and unit.dimension == "time":
         # The total, mean or duration of something is a time, but not a clock.
-        stem = _word(name.rpartition("_")[0]) if name == label.strip() and "_" in name else _word(name)
-        known = stem in COUNT_NAMES | TIMESTAMP_NAMES | TIME_OF_DAY_NAMES or stem.startswith(
+        stem = letters_of(name.rpartition("_")[0]) if name == label.strip() and "_" in name else letters_of(name)
+        known = stem in {*COUNT_NAMES, *TIMESTAMP_NAMES, *TIME_OF_DAY_NAMES, "temps"} or stem.startswith(
             ("elapsed", "timestamp", "epoch", "unix")
         )
         return token if known else None
-    if _word(label) in COUNT_NAMES and _word(label) != "t":
-        return "ms" if _word(label) == "ms" or "milli" in label.lower() else "s"
+    if letters_of(label) in COUNT_NAMES and letters_of(label) != "t":
+        return "ms" if letters_of(label) == "ms" or "milli" in label.lower() else "s"
     return None
 
 
@@ -117,7 +78,7 @@ def _zone_s(*labels: str) -> int | None:
     >>> _zone_s("Date", "Time (UTC)"), _zone_s("Date Time, GMT-05:00"), _zone_s("Time")
     (0, -18000, None)
     """
-    match = next((found for label in labels if (found := _ZONE.search(label))), None)
+    match = next((found for label in labels if (found := ZONE.search(label))), None)
     if match is None:
         return None
     ahead = int(match[2] or 0) * 3600 + int(match[3] or 0) * 60
@@ -126,8 +87,7 @@ def _zone_s(*labels: str) -> int | None:
 
 def _times(cells: list[str]) -> tuple[TimeColumns, set[int]] | None:
     """Return the clock of a header, and the places of all columns that are clocks."""
-    # A percentage of the time is not a clock.
-    words = [_word(_ZONE.sub("", split_label(cell)[0])) if "%" not in cell else "" for cell in cells]
+    words = clock_words(cells)
     units = [_time_unit(cell) for cell in cells]
     dates = [place for place, word in enumerate(words) if word in DATE_NAMES]
     clocks = [place for place, word in enumerate(words) if word in TIME_OF_DAY_NAMES and not units[place]]
@@ -188,7 +148,7 @@ def is_clock_name(cell: str) -> bool:
     >>> is_clock_name("Timestamp"), is_clock_name("TimeInSeconds"), is_clock_name("duration")
     (True, True, False)
     """
-    word = _word(_ZONE.sub("", split_label(cell)[0]))
+    word = letters_of(ZONE.sub("", split_label(cell)[0]))
     return names_time_unit(cell) or word in DATE_NAMES | TIME_OF_DAY_NAMES | TIMESTAMP_NAMES
 
 
@@ -199,7 +159,7 @@ def names_time_unit(cell: str) -> bool:
 
 def is_ordinal_name(cell: str) -> bool:
     """Tell whether the name of a column is that of a number that counts the rows."""
-    return cell == "#" or _word(cell) in ORDINAL_NAMES
+    return cell == "#" or letters_of(cell) in ORDINAL_NAMES
 
 
 def _values(named: list[str], clocks: set[int]) -> list[int]:

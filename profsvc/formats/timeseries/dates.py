@@ -38,7 +38,8 @@ _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})\2([0-9]{1,4})")
 TIME_OF_DAY = re.compile(
     # HWiNFO prints 9:5:1.752 for five minutes past nine.
     r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2}|[0-9](?=:))(?::([0-9]{1,2})(?:[.,]([0-9]{1,30})|:([0-9]{3}))?)?"
-    r"[ ]?([AaPp]\.?[Mm]\.?)?"
+    # Spanish and newer American programs print p. m. and spaces that do not break.
+    r"[ \u00a0\u202f]?([AaPp]\.?[ \u00a0\u202f]?[Mm]\.?)?"
     r"[ ]?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?$"
 )
 _COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
