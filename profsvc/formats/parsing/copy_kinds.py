@@ -14,6 +14,8 @@ _PLACES = {
 }
 _COPY = re.compile(r"(?:Memcpy|Memset)(?: (?P<kind>\w+))? ?\((?P<source>[^()]*?)(?: -> (?P<target>[^()]*))?\)")
 _COPY_ROCM = re.compile(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
+# Of Intel's PTI, where M is memory of the host, and of PaddlePaddle.
+_COPY_SHORT = re.compile(r"(?:\w+\(([HMD])2([HMD])\)|MEMCPY_([HD])to([HD]))")
 
 
 def copy_kind(operation: str) -> str:
@@ -35,12 +37,19 @@ def copy_kind(operation: str) -> str:
 
 
 def parse_transfer(name: str, is_set: bool) -> dict[str, object]:
-    """Return the kind and the memories of a copy or memset, as Kineto or the first rocprof name it."""
+    """Return the kind and the memories of a copy or memset, as Kineto or the first rocprof name it.
+
+    >>> [parse_transfer(f"zeCommandListAppendMemoryCopy({places})", False)["kind"] for places in ("M2D", "D2H", "S2D")]
+    ['HtoD', 'DtoH', 'zeCommandListAppendMemoryCopy(S2D)']
+    """
     match = _COPY.match(name)
     if is_set:
         return {"kind": "memset", "target_memory": match["source"] if match else None}
     if rocm := _COPY_ROCM.match(name):
         return {"kind": f"{rocm[1][0]}to{rocm[2][0]}", "source_memory": rocm[1], "target_memory": rocm[2]}
+    if short := _COPY_SHORT.fullmatch(name):
+        source, target = ("H" if place == "M" else place for place in short.groups() if place)
+        return {"kind": f"{source}to{target}"}
     if match is None:
         return {"kind": copy_kind(name)}
     return {

@@ -18,7 +18,7 @@ from profsvc.formats.parsing.timestamps import MAX_NS, Flags, Int64s
 from profsvc.formats.pytorch.event_columns import TABLE_READERS, Devices, Rows
 from profsvc.formats.pytorch.event_times import NUMERIC, PRINTED, Times
 from profsvc.formats.pytorch.event_values import NO_ARGUMENTS, Event, Values, new_values
-from profsvc.formats.pytorch.events import COUNTERS, KINDS, is_ignored
+from profsvc.formats.pytorch.events import BEGIN, COUNTERS, KINDS, is_ignored
 from profsvc.formats.pytorch.xla import gpu_index
 from profsvc.formats.rocm.rocprof_v1_tables import SECTIONS
 from profsvc.tables.on_demand import pa
@@ -97,7 +97,9 @@ def _parse(text: bytes, is_ascii: bool, times: Times, base: int, devices: Device
 def _collect(events: list[Any], numbers: _TableNumbers, values: list[Values], passed: Counter[str]) -> bytes:
     """Add the values of events to those of their tables; return the number of the table of each event as a byte."""
     categories = [event.cat if event.ph == "X" else None for event in events]
-    if None in categories and "M" in (phases := [event.ph for event in events]):
+    phases = [event.ph for event in events] if None in categories else []
+    require_plain(BEGIN not in phases)
+    if "M" in phases:
         metadata = compress(events, [phase == "M" for phase in phases])
         require_plain(not any(map(_names_process_of_others, metadata)))
     tables = bytes(map(numbers.__getitem__, categories))

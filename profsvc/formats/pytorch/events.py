@@ -28,6 +28,8 @@ HOST = {
 COUNTERS = "cuda_profiler_range"
 """The category of CUPTI counters; its times are invalid, because the tool divides the time of the profile evenly."""
 KINDS: Mapping[str, str] = {**DEVICE, **HOST}
+BEGIN = "B"
+"""The phase of an event whose end is an event of its own; such pairs are not read."""
 # Categories without stored information; also those with a word of the second list in their name.
 _IGNORED = frozenset(
     {

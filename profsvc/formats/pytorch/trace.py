@@ -16,7 +16,7 @@ from profsvc.formats.parsing.timestamps import MAX_EPOCH_S, MIN_EPOCH_S, SECOND,
 from profsvc.formats.pytorch import malformed_events
 from profsvc.formats.pytorch import xla as kineto_xla
 from profsvc.formats.pytorch.event_blocks import ParsedEvents, parse
-from profsvc.formats.pytorch.events import COUNTERS, KINDS, Event, counters_of, is_ignored, metrics_of
+from profsvc.formats.pytorch.events import BEGIN, COUNTERS, KINDS, Event, counters_of, is_ignored, metrics_of
 from profsvc.formats.pytorch.malformed_events import UnreadableEvent
 from profsvc.formats.rocm import rocprof_v1_tables
 from profsvc.tables import Batch, ColumnTable, Table
@@ -98,6 +98,8 @@ class _TraceReader:
             return self._counters(event, line)
         if kind is None:
             self.passed.update([] if category is None or is_ignored(values.get("cat")) else [str(values.get("cat"))])
+            if values.get("ph") == BEGIN and str(values.get("cat")).lower() in KINDS:
+                self.passed[f"{values['cat']} as begin and end"] += 1
             return SKIP
         common: dict[str, object] = {**event.span(), "line": line}
         if kind in ("call", "range"):
