@@ -5,12 +5,12 @@ Run it with ``python -m tests.benchmarks.night_record [FOLDER] [with_log]``. FOL
 of ``fixtures/night_record_third``, ``fourth`` the 62 of ``fixtures/night_record_fourth``: the launches of 21 kernels,
 20 a night. ``fifth`` is ``fixtures/night_record_fifth``: 22 kernels, 71 runs in 66 of 70 nights, and boards that stay
 in one state for 1 to 9 nights. ``sixth`` has the same suite at 0.8 of its size, 67 runs in 62 of 66 nights, and
-``seventh`` as many of 22 other kernels. Half of the nights, or a third, begin on a board at its power limit, whose
-clock is a fifth lower, the others on an idle one or one that is warm. ``with_log`` puts the readings of nvidia-smi
-during each night into the same run. A change counts as found if a finding of its kernel appears from its night on, and
-one that takes a kernel back if the finding before is called fixed; every other finding of a kernel is listed as false,
-but for one that the report says to be part of a change of the board, and what is found of the board as such. Beside
-each stand what it is part of and what else changed with it.
+``seventh`` and ``eighth`` as many of 22 other kernels each. Half of the nights, or a third, begin on a board at its
+power limit, whose clock is a fifth lower, the others on an idle one or one that is warm. ``with_log`` puts the
+readings of nvidia-smi during each night into the same run. A change counts as found if a finding of its kernel appears
+from its night on, and one that takes a kernel back if the finding before is called fixed; every other finding of a
+kernel is listed as false, but for one that the report says to be part of a change of the board, and what is found of
+the board as such. Beside each stand what it is part of and what else changed with it.
 """
 
 import csv
@@ -29,7 +29,7 @@ from profsvc.pipeline.nightly import report_of_night
 from tests.command_line import parser_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-FOLDERS = {name: f"night_record_{name}" for name in ("second", "third", "fourth", "fifth", "sixth", "seventh")}
+FOLDERS = {name: f"night_record_{name}" for name in ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")}
 BOARD = {"clock", "temperature"}  # kinds of findings and events of the board, whose state the record changed
 FIRST = datetime(2026, 6, 1, 2, tzinfo=UTC)
 TRACE = (
