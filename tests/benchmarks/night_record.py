@@ -29,7 +29,9 @@ from profsvc.pipeline.nightly import report_of_night
 from tests.command_line import parser_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-FOLDERS = {name: f"night_record_{name}" for name in ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")}
+FOLDERS = {
+    name: f"night_record_{name}" for name in ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+}
 BOARD = {"clock", "temperature"}  # kinds of findings and events of the board, whose state the record changed
 FIRST = datetime(2026, 6, 1, 2, tzinfo=UTC)
 TRACE = (
