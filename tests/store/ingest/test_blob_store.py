@@ -53,6 +53,21 @@ def test_bytes_are_kept_as_they_were_given(engine: Engine, files: BlobStore) -> 
     assert (files.folder.stat().st_mode | files.spool.stat().st_mode) & 0o077 == 0
 
 
+@pytest.mark.parametrize("size", [0, 1, 1000, 200_000, 5 << 20])
+def test_a_copy_is_packed_in_a_small_window(files: BlobStore, tmp_path: Path, size: int) -> None:
+    content = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    (tmp_path / "a.csv").write_bytes(content)
+    with (tmp_path / "a.csv").open("rb") as source, incoming_file.open_incoming(source) as arrival:
+        with blob_store.storing_blob(files, arrival) as place:
+            place()
+        packed = files.blob(arrival.sha256).read_bytes()
+    told = zstandard.get_frame_parameters(packed)
+    assert told.content_size == size
+    assert told.window_size <= 1 << blob_store.MAX_WINDOW_LOG
+    assert zstandard.ZstdDecompressor().decompress(packed, max_output_size=size) == content
+    assert blob_store.blob_damage(files, arrival.sha256) == ""
+
+
 @pytest.mark.usefixtures("unanalysed")
 def test_bytes_are_on_the_disk_before_the_rows_are_committed(engine: Engine, files: BlobStore, monkeypatch) -> None:
     order = []
