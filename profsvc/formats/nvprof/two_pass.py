@@ -141,7 +141,7 @@ class _Reader:
 
     def batches(self) -> Iterator[Batch]:
         blocks = self.text.blocks(BLOCK_BYTES)
-        yield from read_blocks(blocks, self._plan, parse, self._take_part, self._take_lines)
+        yield from read_blocks(blocks, self._plan, parse, self._take_part, self._take_lines, check_each_line=True)
         for record in self.scanner.settle(SKIP):
             self._record(record)
 

@@ -47,9 +47,8 @@ def split_unit(cell: str, unit: str = "") -> tuple[str, str]:
     return (match[1], match[2] or "") if match else (cell, unit)
 
 
-def _half_step(text: str) -> float:
+def _half_step(number: Decimal) -> float:
     """Return half of the last digit of a plain number, relative to the number."""
-    number = Decimal(text)
     exponent = number.as_tuple().exponent
     return float(Decimal((0, (5,), int(exponent) - 1)) / number) if isinstance(exponent, int) else 0.0
 
@@ -87,7 +86,8 @@ class MemcpyUnits:
         """Add the size, the duration and the throughput of a copy, each with its unit."""
         if not self.full and all(number for number, _ in sample):
             self.samples += 1
-            bases = [base for base in (BINARY_BASE, DECIMAL_BASE) if _fits(sample, _scales(base))]
+            numbers = _printed(sample)
+            bases = [base for base in (BINARY_BASE, DECIMAL_BASE) if numbers and _fits(*numbers, _scales(base))]
             if len(bases) == 1:
                 self.fits.setdefault(bases[0], line)
 
@@ -116,19 +116,27 @@ class MemcpyUnits:
         return BINARY_BASE, f"{BINARY_BASE}, as versions since CUDA 8 print"
 
 
-def _fits(sample: list[tuple[str, str]], scales: UnitScales) -> bool:
-    """Return whether size / duration is the throughput, within the printed digits."""
+def _printed(sample: list[tuple[str, str]]) -> tuple[list[tuple[float, str]], float] | None:
+    """Return numbers with their units, and the sum of their half steps; None if one is 0, not finite or no number."""
     values, slack = [], 1e-6
-    for number, unit in sample:
-        scale = scales[unit]
+    for text, unit in sample:
         try:
-            if scale is None or not Decimal(number).is_finite() or not Decimal(number):
-                return False
+            number = Decimal(text)
+            if not number.is_finite() or not number:
+                return None
             slack += _half_step(number)
-            values.append(float(number) * scale[0])
+            values.append((float(text), unit))
         except (ArithmeticError, ValueError):  # Decimal and float strip different spaces
-            return False
-    size, duration, throughput = values
+            return None
+    return values, slack
+
+
+def _fits(printed: list[tuple[float, str]], slack: float, scales: UnitScales) -> bool:
+    """Return whether size / duration is the throughput, within the printed digits."""
+    known = [(value, scale[0]) for value, unit in printed if (scale := scales[unit]) is not None]
+    if len(known) < len(printed):
+        return False
+    size, duration, throughput = (value * factor for value, factor in known)
     return duration > 0 and throughput > 0 and abs(size / duration / throughput - 1) <= 1.1 * slack
 
 
@@ -191,7 +199,7 @@ class Values:
         times = [(self.time_ns("Time", cell), self.numbers.exact(split_unit(cell)[0])) for cell in (total, mean)]
         if not all(time and number for time, number in times):
             raise ValueError("Time or Avg is empty or 0, so they do not tell the number of calls")
-        (sum_ns, mean_ns), slack = (float(time or 0) for time, _ in times), sum(_half_step(str(n)) for _, n in times)
+        (sum_ns, mean_ns), slack = (float(time or 0) for time, _ in times), sum(_half_step(n) for _, n in times if n)
         low, high = (sum_ns / mean_ns * (1 + 1.1 * end) for end in (-slack, slack))
         if math.floor(high) != math.ceil(low):
             raise ValueError(f"the column Calls is missing, and {total} / {mean} may be {low:.7g} to {high:.7g} calls")

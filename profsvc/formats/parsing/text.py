@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import IO, BinaryIO, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from profsvc.errors import InputError
 from profsvc.formats.parsing import unpacked_copies
 from profsvc.formats.parsing.stream import CHUNK_BYTES, peek, read_chunks, stream_of
@@ -316,7 +318,8 @@ class Text:
             piece = self._file.read(size)
             if self._is_examined or place + len(piece) <= self._plain:
                 return piece, False
-            if not piece.isascii() or b"\0" in piece:
+            # As signed bytes, ASCII without NUL is what is above 0: one pass over a long piece.
+            if np.frombuffer(piece, np.int8).min(initial=1) <= 0:
                 return piece, True
             self._plain = place + len(piece)
             return piece, False
