@@ -75,6 +75,8 @@ def factorize_numbers(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.in
     >>> factorize_numbers(np.array([7, 5, 7]))
     (array([1, 0, 1]), array([5, 7]))
     """
+    if is_constant(numbers):
+        return np.zeros(len(numbers), np.int64), numbers[:1].copy()
     least = int(numbers.min()) if len(numbers) else 0
     if not len(numbers) or int(numbers.max()) - least > 2 * len(numbers):
         found, codes = np.unique(numbers, return_inverse=True)
@@ -82,8 +84,6 @@ def factorize_numbers(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.in
     places = numbers - least
     present = np.bincount(places) > 0
     found = np.flatnonzero(present)
-    if len(found) == 1:
-        return np.zeros(len(numbers), np.int64), found + least
     return (np.cumsum(present) - 1)[places], found + least
 
 

@@ -49,7 +49,8 @@ COMBINATION_COLUMNS = {
 
 
 def _cells_of(name: tuple[str, ...]) -> Cells:
-    return tuple(int(cell) if cell else None for cell in name[0].split(","))
+    cells = name[0].split(",")
+    return tuple(int(cell) if cell else None for cell in cells) if "" in cells else tuple(map(int, cells))
 
 
 # Table -> the columns that are derived from the name, and how.
@@ -63,6 +64,7 @@ NAMES_PER_QUERY = 500
 SLOT_BITS = 16
 
 
+_NONE = -(2**63)
 _TOGETHER: ContextVar[ExitStack | None] = ContextVar("together", default=None)
 """What ends the transaction of the current `names_together`, which begins with the first new name."""
 
@@ -183,7 +185,7 @@ def names_together(store: Connection | Engine) -> Iterator[None]:
 class Combinations:
     """The numbers of combinations of integers, for whole columns at once."""
 
-    NONE = np.iinfo(np.int64).min
+    NONE = _NONE
 
     def __init__(self, store: Connection | Engine, table: str) -> None:
         """Begin with an empty cache of ``table``, one of `COMBINATION_COLUMNS`."""
@@ -289,4 +291,4 @@ def _text_of(row: Sequence[int]) -> str:
     >>> _text_of([3, Combinations.NONE, -1])
     '3,,-1'
     """
-    return ",".join("" if cell == Combinations.NONE else str(cell) for cell in row)
+    return ",".join(["" if cell == _NONE else str(cell) for cell in row] if _NONE in row else map(str, row))

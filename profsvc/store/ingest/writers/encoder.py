@@ -170,7 +170,7 @@ class Encoder:
             self._number(given)
         known = integers_of(given["device_id"])
         self.first_device = self.first_device or _first(given["device_id"])
-        self.file_devices.update(np.unique(known.values[~known.missing]).tolist())
+        self.file_devices.update(factorize_numbers(known.values[~known.missing])[1].tolist())
         self.first_host = self.first_host or next(iter(factorize(given["host"])[1]), None)
         launch_ids = integers_of(given["launch_index"]).values + (self.first + 1)
         kernel_ids, durations = integers_of(given["kernel_id"]).values, given["duration_ns"]

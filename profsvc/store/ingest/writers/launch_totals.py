@@ -97,11 +97,13 @@ class LaunchTotals:
         self.sum_up()
         places = [(upload_id, *total) for total in self._places.rows()]
         insert_rows(connection, "place_totals", ("upload_id", "place_id", "launches"), places)
-        shapes = [
-            (upload_id, shape, launches, *(None if value in NONE else value for value in ends))
-            for shape, launches, *ends in self._shapes.rows()
-        ]
+        shapes = [(upload_id, *_with_nulls(total)) for total in self._shapes.rows()]
         insert_rows(connection, "shape_totals", ("upload_id", "shape_id", "launches", *COLUMNS), shapes)
+
+
+def _with_nulls(total: list[int]) -> list[int | None] | list[int]:
+    """Return a total with None for the ends of no value, which are rare."""
+    return [None if value in NONE else value for value in total] if NO_MIN in total or NO_MAX in total else total
 
 
 def _extremes(extreme: np.ufunc, codes: Ints, values: Integers, groups: int, none: int) -> Ints:

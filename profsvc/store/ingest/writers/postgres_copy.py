@@ -29,7 +29,7 @@ ROWS_PER_BLOCK = 65_536
 WIDTHS = {SmallInteger: 2, BigInteger: 8, Integer: 4, Double: 8}
 
 Column = Any
-"""Values of a column: an array (also masked), a pandas series or nullable array, or a list with None for null."""
+"""Values of a column: an array, a pandas series or nullable array, or a list with None for null."""
 
 
 def is_null(value: object) -> bool:
@@ -121,9 +121,7 @@ def _column(table: str, name: str, column: Column) -> Plain:
 
 def _plain(column: Column, dtype: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, np.dtype[np.bool_]] | None]:
     """Return numbers with a placeholder for null, and which of them have a value."""
-    if isinstance(column, np.ma.MaskedArray):
-        values, there = column.filled(0), ~np.ma.getmaskarray(column)
-    elif isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         values, there = column, None
     elif isinstance(column, range):
         return np.arange(len(column), dtype=np.int64) * column.step + column.start, None
