@@ -18,8 +18,9 @@ TOOL = "DCGM"
 UNKNOWN_FIELD = "unknown field, so its unit is unknown too"
 TIME_UNITS = {"timestamps": "s", "timestampms": "ms", "timestampus": "us", "timestampns": "ns"}
 COLUMNS = {"watts": ("power", "W"), "joules": ("energy", "J"), "celsius": ("temperature", "C")}
-# Fields of the API and columns of dcgmi dmon: parts of their names, quantity, unit.
+# Fields of the API and columns of dcgmi dmon: parts of their names, those with $ only at the end; quantity, unit.
 FIELDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("_ns$",), "time", "ns"),
     (("pcie_tx_bytes", "pcie_rx_bytes", "nvlink_tx_bytes", "nvlink_rx_bytes"), "throughput", "B/s"),
     (("used_percent",), "utilization", ""),
     (("reason", "throttle", "xid", "dvccte", "pstate"), "state", ""),
@@ -33,7 +34,8 @@ FIELDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("fan_speed",), "fan", "%"),
     (("util", "gputl", "mcutl", "enutl", "deutl"), "utilization", "%"),
     (("fb_", "fbusd", "fbttl", "fbfre"), "memory", "MiB"),
-    (("smact", "smocc", "tenso", "drama", "fp64a", "fp32a", "fp16a", "gract", "prof_"), "utilization", ""),
+    (("_active$", "_occupancy$"), "utilization", ""),
+    (("smact", "smocc", "tenso", "drama", "fp64a", "fp32a", "fp16a", "gract"), "utilization", ""),
     (("pcitx", "pcirx", "nvltx", "nvlrx"), "throughput", "B/s"),
 )
 MAX_STAMP_WORDS = 2
@@ -49,13 +51,17 @@ def field_column(name: str, unit: str = "") -> Column:
     ('power', 'J', 'unknown')
     >>> [field_column(f"DCGM_FI_DEV_{name}").quantity for name in ("GPU_TEMP", "GPU_TEMP_LIMIT", "APP_SM_CLOCK")]
     ['temperature', 'limit', 'limit']
+    >>> [field_column(f"DCGM_FI_PROF_{name}").unit for name in ("SM_ACTIVE", "NVLINK_L0_TX_BYTES", "SM_CYCLES")]
+    ['1', 'byte/s', 'unknown']
     """
     key = name.lower().removeprefix("dcgm_fi_dev_")
+    if key.startswith("dcgm_fi_prof_") and key.endswith("_bytes"):
+        return Column(name, "value", "throughput", "byte/s", "B/s")
     # The time at a limit has a unit that depends on the version; a mask is not a power.
     if "violation" in key or "profile_mask" in key:
         return unknown_column(name, UNKNOWN_FIELD)
     for parts, quantity, token in FIELDS:
-        if any(part in key for part in parts):
+        if any(key.endswith(part[:-1]) if part.endswith("$") else part in key for part in parts):
             if unit and si_scale(unit) and quantity != "memory":
                 token = unit
             found = si_scale(token)
