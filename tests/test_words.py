@@ -91,10 +91,12 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
         yield from enumerate(text.split("\n"), start=1)
 
 
-def found_in(lines: Iterator[tuple[int, str]], patterns: dict[str, str]) -> Iterator[tuple[int, str, str]]:
+def found_in(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
     """Yield the line number, the phrase and what to write instead."""
-    compiled = [(re.compile(rf"\b(?:{pattern})", re.IGNORECASE), instead) for pattern, instead in patterns.items()]
+    compiled = [(re.compile(rf"\b(?:{pattern})", re.IGNORECASE), instead) for pattern, instead in listed().items()]
     for number, line in lines:
+        if not any_listed().search(line):
+            continue
         for pattern, instead in compiled:
             if match := pattern.search(line):
                 yield number, match[0], instead
@@ -116,7 +118,7 @@ def test_no_listed_phrase(part: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {phrase!r} -> {instead}"
         for path in files_of(part)
-        for number, phrase, instead in found_in(prose(path), listed())
+        for number, phrase, instead in found_in(prose(path))
     ]
     if part in CLEAN:
         assert not found, "\n".join(found)
@@ -128,4 +130,4 @@ def test_no_listed_phrase(part: str) -> None:
 @pytest.mark.parametrize("phrase", ["what it foretold", "a row a launch", "cries wolf", "Beware: hot"])
 def test_a_listed_phrase_is_found(phrase: str) -> None:
     text = f'"""Return {phrase}."""\nx = "no-prose"  # {phrase}\n'
-    assert len(list(found_in(_python(text), listed()))) == 2
+    assert len(list(found_in(_python(text)))) == 2
