@@ -45,6 +45,8 @@ COLUMNS = (
 )
 # "mem" is a temperature next to the first names (amd-smi metric), and a load next to the second (amd-smi monitor).
 _MEM = (({"edge", "hotspot", "junction"}, "temperature", "C"), ({"gfx", "gfx_clk", "mem_clock"}, "utilization", "%"))
+# The row of the host below those of the boards, which has a driver version at most.
+_SYSTEM = re.compile(r'"?system"?,')
 # Names that any script may give its columns.
 _COMMON_NAMES = {"power", "memory", "mem"}
 
@@ -86,6 +88,8 @@ def column_of(name: str, nearby: Set[str] = frozenset()) -> Column:
 
     >>> column_of("Average Graphics Package Power (W)").quantity, column_of("max_power").quantity
     ('power', 'limit')
+    >>> column_of("GPU Memory Allocated (VRAM%)").quantity
+    'utilization'
     >>> column_of("mem", {"hotspot", "mem"}).quantity, column_of("mem", {"gfx", "mem"}).quantity
     ('temperature', 'utilization')
     """
@@ -95,11 +99,12 @@ def column_of(name: str, nearby: Set[str] = frozenset()) -> Column:
     if lower == "timestamp":
         return Column(name, "time")
     if match := _UNIT.fullmatch(name):
-        found = si_scale(match[1])
-        if found and match[1] in UNITS:
+        token = "%" if match[1].endswith("%") else match[1]  # VRAM%
+        found = si_scale(token)
+        if found and token in UNITS:
             limit = lower.startswith(("max ", "min ", "default ")) and found[1] == "W"
-            quantity = "limit" if limit else UNITS[match[1]]
-            return Column(name, "value", quantity, found[1], match[1], quantity in _WHOLE)
+            quantity = "limit" if limit else UNITS[token]
+            return Column(name, "value", quantity, found[1], token, quantity in _WHOLE)
     if lower.endswith("clock speed:"):
         return Column(name, "value", "clock", "Hz", "MHz", whole=True)
     if rule := next((rule for names, *rule in _MEM if lower == "mem" and names & nearby), _known_column(lower)):
@@ -131,7 +136,7 @@ class _Reader(LogReader):
                 self.log.facts["layout"] = f"{len(header)} columns"
             self.header = header
             self.log.skip()
-        elif not line.strip() or not self.log.columns:
+        elif not line.strip() or not self.log.columns or _SYSTEM.match(line):
             self.log.skip()
         elif line.count('"') % 2:
             self.log.reject(number, line, "a quote is not closed on its line")

@@ -46,6 +46,8 @@ NO_VALUES = {"": "empty", "-": "not supported", "n/a": "n/a", "nan": "nan", "inf
 _PLAIN = re.compile(r"([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?) ?([A-Za-z%°/]+(?:\(s\))?)?")
 _MANY_PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:\n[0-9]{1,15}(?:\.[0-9]{1,15})?)*")
 _MANY_WHOLE = re.compile(r"[0-9]{1,18}(?:\n[0-9]{1,18})*")
+# In a column of whole numbers its point may group thousands.
+_THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _PSTATE = re.compile(r"P([0-9]{1,2})")
 _BRACKETS = re.compile(r"\[(.{1,60})\]")
@@ -146,7 +148,7 @@ def parse_number(cell: str, column: Column) -> Parsed:
 
 
 def _with_unit(text: str, digits: str, token: str, column: Column) -> Parsed:
-    if column.whole and not digits.lstrip("+-").isdigit():
+    if column.whole and _THOUSANDS.fullmatch(digits):
         raise AmbiguousNumberError(text)
     if column.unit == UNKNOWN:
         found: tuple[float, str] | None = (1.0, UNKNOWN)

@@ -116,8 +116,8 @@ def split_label(label: str) -> tuple[str, str | None]:
     (('Power', 'W'), ('Perf/W', None), ('Current A', None), ('Power mean', 'W'))
     >>> split_label("vram_used_mib"), split_label("used_mb")  # 10^6 or 2^20 bytes: a name does not tell
     (('vram_used_mib', 'MiB'), ('used_mb', None))
-    >>> split_label("Busy%"), split_label("%")
-    (('Busy%', '%'), ('%', None))
+    >>> split_label("Busy%"), split_label("%"), split_label("\u00b0C"), split_label("Celsius")
+    (('Busy%', '%'), ('%', None), ('\u00b0C', '\u00b0C'), ('Celsius', 'Celsius'))
     >>> split_label("Ch001 Degrees C"), split_label("Inlet \u00b0C"), split_label("Zone degC")
     (('Ch001', 'Degrees C'), ('Inlet', '\u00b0C'), ('Zone', 'degC'))
     """
@@ -149,7 +149,8 @@ def split_label(label: str) -> tuple[str, str | None]:
         word = letters_of_name(label)
         unit_name = label if label in _LETTERS else word
         return label, "pf" if word in _POWER_FACTORS else unit_name
-    return label, None
+    is_degrees = _DEGREES.match(label) or label.lower() in _LAST
+    return label, label if is_degrees and (found := unit_of(label)) and found.dimension == "temperature" else None
 
 
 def _is_of(name: str, unit: Unit) -> bool:
