@@ -14,6 +14,7 @@ from profsvc.formats.timeseries.clock_names import (
     COUNT_NAMES,
     DATE_NAMES,
     FRACTION_DIGITS,
+    LAST_NAMES,
     NUMBERED_FRACTION_DIGITS,
     ORDINAL_NAMES,
     TIME_OF_DAY_NAMES,
@@ -42,6 +43,8 @@ from profsvc.tables import Batch
 NAME = TIMESERIES
 
 TOOL = "log"
+# The columns among which a clock may be that is not one of the first two.
+MAX_LATE = 4
 _TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, ppk2, yokogawa)
 # Columns of logs with a reader of their own, or of logs that are not guessed.
 _OTHER_FORMATS = re.compile(
@@ -92,14 +95,15 @@ def _times(cells: list[str]) -> tuple[TimeColumns, set[int]] | None:
     dates = [place for place, word in enumerate(words) if word in DATE_NAMES]
     clocks = [place for place, word in enumerate(words) if word in TIME_OF_DAY_NAMES and not units[place]]
     stamps = [place for place, word in enumerate(words) if word in TIMESTAMP_NAMES and not units[place]]
+    late = [place for place, word in enumerate(words) if word in LAST_NAMES]
     counts = [place for place, unit in enumerate(units) if unit]
-    every = {*dates, *clocks, *stamps, *counts}
+    every = {*dates, *clocks, *stamps, *counts, *late}
     if dates and clocks:
         fraction = _fraction(words, clocks[0])
         zone_s = _zone_s(cells[dates[0]], cells[clocks[0]])
         return TimeColumns((dates[0], clocks[0]), None, fraction, zone_s), every | {*(fraction or ())[:1]}
     # After other columns, a column of times is a result, not a clock.
-    for place in [place for found in (stamps, counts, clocks, dates) for place in found if place < 2]:
+    for place in [*(place for found in (stamps, counts, clocks, dates) for place in found if place < 2), *late]:
         fraction = None if units[place] else _fraction(words, place)
         times = TimeColumns((place,), units[place], fraction, _zone_s(cells[place]))
         return times, every | {*(fraction or ())[:1]}
@@ -125,14 +129,14 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
         cells = cells[:-1]
     named = [cells[0].lstrip("# ") or cells[0], *cells[1:]] if cells else []
     # Most tables of other tools have hundreds of columns and no clock among the first two, which is required below.
-    if len(cells) < 2 or _times(named[:2]) is None:
+    if len(cells) < 2 or (_times(named[:2]) is None and LAST_NAMES.isdisjoint(map(letters_of, named[:MAX_LATE]))):
         return None
     if any(_OTHER_FORMATS.fullmatch(cell) for cell in cells):
         return None
     if not all(named) or any(is_numeric(cell) for cell in cells) or (found := _times(named)) is None:
         return None
     times, clocks = found
-    if min(times.places) > 1:
+    if min(times.places) >= MAX_LATE:
         return None
     places = _values(named, clocks)
     if not places or rocm_smi.is_header(cells) or any(other.layout(sign, cells) for other in _TABLES):

@@ -67,9 +67,10 @@ def _is_answer(head: bytes) -> bool:
 
 def sniff(head: bytes) -> bool:
     """Tell whether ``head`` has metrics of DCGM as text, or is an answer of Prometheus with such metrics or none."""
-    if _why_nothing(head_text(head)):
+    text = head_text(head)
+    if _why_nothing(text):
         return True
-    if PREFIX.encode() not in head:
+    if PREFIX not in text:
         return False
     if _is_answer(head):
         return True

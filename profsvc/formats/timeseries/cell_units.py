@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from profsvc.formats.timeseries.columns import NO_VALUES
 from profsvc.formats.timeseries.labels import TEMPERATURE_SHIFTS, unit_of
 
-_CELL = re.compile(r"([-+]?[0-9][0-9.,'\u2019]*(?:[eE][-+]?[0-9]+)?) ?([^\W\d_][^\W\d_]{0,9}|%|\u00b0[CF])")
+# Fluke prints 1.2345 A DC.
+_CELL = re.compile(
+    r"([-+]?[0-9][0-9.,'\u2019]*(?:[eE][-+]?[0-9]+)?) ?([^\W\d_][^\W\d_]{0,9}|%|\u00b0[CF])(?: (?:AC|DC|AC\+DC))?"
+)
 
 
 def _power(token: str, other: str) -> int | None:
@@ -28,8 +31,8 @@ def _power(token: str, other: str) -> int | None:
 def _in(cell: str, token: str) -> str:
     """Return the number of a cell in the unit ``token``; the cell itself if it has no unit.
 
-    >>> _in("968.5 W", "W"), _in("1.02 kW", "W"), _in("N/A", "W")
-    ('968.5', '1.02e3', 'N/A')
+    >>> _in("968.5 W", "W"), _in("1.02 kW", "W"), _in("N/A", "W"), _in("1.25 A DC", "A")
+    ('968.5', '1.02e3', 'N/A', '1.25e0')
     """
     bare = cell.removesuffix(token).rstrip()
     if bare != cell and bare[-1:].isdigit():

@@ -60,7 +60,9 @@ COUNT_NAMES = {
     "relativetimewall",
 }
 ORDINAL_NAMES = {"no", "nr", "index", "record", "recordno", "sample", "sampleno", "row", "scan", "scanno", "n", "id"}
-ORDINAL_NAMES |= {"count", "number"}
+ORDINAL_NAMES |= {"count", "number", "sweep", "sweepno"}
+# Of Home Assistant, which prints them last.
+LAST_NAMES = {"lastchanged", "lastupdated"}
 FRACTION_DIGITS = {"millisecond": 3, "milliseconds": 3}
 # Beside the clock of a logger that numbers its rows; elsewhere such a column counts since the start.
 NUMBERED_FRACTION_DIGITS = {"ms": 3, "us": 6}

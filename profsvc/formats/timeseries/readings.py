@@ -97,7 +97,7 @@ class Rows:
         if len(self.channels) > MAX_CHANNELS:
             raise BrokenInputError(
                 f"line {self.line or 1} names {len(self.channels)} columns of readings, more than the maximum of "
-                f"{MAX_CHANNELS}; check the file"
+                f"{MAX_CHANNELS}; keep those you need, such as: cut -f1-100 FILE | profsvc upload - (-d, for commas)"
             )
 
     def add(self, line: int, stamp: Stamp | None, cells: Sequence[str], owners: Sequence[int] | None = None) -> None:

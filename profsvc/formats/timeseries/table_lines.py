@@ -85,7 +85,7 @@ class Layout:
     ``fixed`` are the places whose units a row of units does not change; ``turns`` are those of columns that may tell of
     which GPU or sensor a row is, ``told`` those of which the user says it. Rows have ``spare`` empty cells behind them;
     those of the last columns, if these are ``skipped`` or of remarks, may be absent. The columns that the reader knows
-    to hold no readings are ``left`` out.
+    to hold no readings are ``left`` out. ``units`` is the row of units below the header.
     """
 
     sign: str
@@ -101,6 +101,7 @@ class Layout:
     spare: int = 0
     skipped: frozenset[int] = frozenset()
     left: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
     @property
     def least(self) -> int:
@@ -175,7 +176,7 @@ def _units_row(layout: Layout, cells: Sequence[str]) -> Layout | None:
     unit = unit_of(bare[times.places[0]])
     if times.unit is None and unit and unit.dimension == "time" and times.places[0] not in layout.fixed:
         times = replace(times, unit=bare[times.places[0]])
-    return replace(layout, channels=tuple(named), times=times)
+    return replace(layout, channels=tuple(named), times=times, units=tuple(cells))
 
 
 def _is_remark(layout: Layout, cells: Sequence[str]) -> bool:
@@ -212,7 +213,7 @@ def _kind(
     if begun and _is_remark(layout, cells):
         return SKIP, layout
     if tuple(cells) == layout.header or not any(character.isdigit() for character in first):
-        if tuple(cells) == layout.header:
+        if tuple(cells) in (layout.header, layout.units):
             return HEADER, layout
         if not begun and (named := _units_row(layout, cells)):
             return UNITS, named

@@ -60,7 +60,7 @@ def test_a_long_line_takes_no_more_than_its_length(name, before, piece, behind):
     ids=["nvidia-smi", "timeseries", "rocm-smi"],
 )
 def test_more_columns_than_any_log_has_are_refused(name, header, row):
-    with pytest.raises(InputError, match="2000; check the file"):
+    with pytest.raises(InputError, match=r"2000; (?:check the file|keep those you need)"):
         list(formats.read(io.BytesIO(header + b"\n" + row + b"\n"), name)[1])
 
 
