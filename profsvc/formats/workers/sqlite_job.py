@@ -6,10 +6,15 @@ is ``("rows", rows, are_all)``. ``("drop", number)`` has none. The response to a
 ``("error", words)``.
 """
 
+from __future__ import annotations
+
 import marshal
 import sqlite3
-from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False  # as `typing` has it: every file waits for what is imported here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 FIRST_ROWS, MAX_ROWS = 8, 8192
 """Rows of the first response to a query, and at most."""
