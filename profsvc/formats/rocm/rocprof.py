@@ -8,6 +8,7 @@ from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.embedded_tables import Rows, collect_number_evidence, header_in, records
 from profsvc.formats.parsing.numbers import Evidence, NumberFormat, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, Record
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.rocm.tables import HEADER_WORDS, ROW_READERS, Layout, Row, parse_header, summary_category
 from profsvc.tables import Batch
@@ -106,8 +107,9 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read the tables of a file in two passes, because the number format is known only at the end."""
     with Text(stream) as text:
         number_format, tables = _survey(text)
-        rows, numbers, taken = Rows(), Numbers(number_format), 0
-        for record, layout in records(text.lines(), parse_header, _never_ends):
+        rows, numbers, taken, repeated = Rows(), Numbers(number_format), 0, RepeatedTables(text)
+        for found, layout in records(text.lines(), parse_header, _never_ends):
+            record = repeated.settle(found)
             if record.kind == HEADER and layout is not None:
                 layout.category, layout.scattered = tables[record.line].category, tables[record.line].scattered
             elif record.kind == ROW and layout is not None:
