@@ -21,6 +21,7 @@ from profsvc.formats.timeseries.clock_names import (
     TIMESTAMP_NAMES,
     ZONE,
     clock_words,
+    date_order,
     letters_of,
 )
 from profsvc.formats.timeseries.column_mapping import SKIP, TIME, NamedColumn, column_places, missing_columns_message
@@ -100,12 +101,13 @@ def _times(cells: list[str]) -> tuple[TimeColumns, set[int]] | None:
     every = {*dates, *clocks, *stamps, *counts, *late}
     if dates and clocks:
         fraction = _fraction(words, clocks[0])
-        zone_s = _zone_s(cells[dates[0]], cells[clocks[0]])
-        return TimeColumns((dates[0], clocks[0]), None, fraction, zone_s), every | {*(fraction or ())[:1]}
+        labels = cells[dates[0]], cells[clocks[0]]
+        times = TimeColumns((dates[0], clocks[0]), None, fraction, _zone_s(*labels), date_order(*labels))
+        return times, every | {*(fraction or ())[:1]}
     # After other columns, a column of times is a result, not a clock.
     for place in [*(place for found in (stamps, counts, clocks, dates) for place in found if place < 2), *late]:
         fraction = None if units[place] else _fraction(words, place)
-        times = TimeColumns((place,), units[place], fraction, _zone_s(cells[place]))
+        times = TimeColumns((place,), units[place], fraction, _zone_s(cells[place]), date_order(cells[place]))
         return times, every | {*(fraction or ())[:1]}
     return None
 
@@ -152,7 +154,7 @@ def is_clock_name(cell: str) -> bool:
     >>> is_clock_name("Timestamp"), is_clock_name("TimeInSeconds"), is_clock_name("duration")
     (True, True, False)
     """
-    word = letters_of(ZONE.sub("", split_label(cell)[0]))
+    (word,) = clock_words([cell])
     return names_time_unit(cell) or word in DATE_NAMES | TIME_OF_DAY_NAMES | TIMESTAMP_NAMES
 
 
@@ -184,7 +186,12 @@ def _values(named: list[str], clocks: set[int]) -> list[int]:
 
 def _channels(named: list[str], places: list[int]) -> tuple[Channel, ...]:
     volts = any(cell in ("V", "W") for cell in named)
-    return tuple(channel("A", "A") if named[n] == "A" and volts else channel_from_label(named[n]) for n in places)
+    found = [channel("A", "A") if named[n] == "A" and volts else channel_from_label(named[n]) for n in places]
+    first = {(one.name, one.quantity): place for place, one in reversed(list(zip(places, found, strict=True)))}
+    return tuple(
+        one if first[one.name, one.quantity] == place else replace(one, name=f"{one.name} (column {place + 1})")
+        for place, one in zip(places, found, strict=True)
+    )
 
 
 def is_time(text: str) -> bool:

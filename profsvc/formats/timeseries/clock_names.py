@@ -4,6 +4,7 @@ import itertools
 import re
 import unicodedata
 
+from profsvc.formats.timeseries.dates import DATE_ORDERS
 from profsvc.formats.timeseries.labels import split_label
 
 DATE_NAMES = {"date", "datum"}
@@ -68,6 +69,22 @@ FRACTION_DIGITS = {"millisecond": 3, "milliseconds": 3}
 NUMBERED_FRACTION_DIGITS = {"ms": 3, "us": 6}
 ZONE = re.compile(r"(?<![A-Za-z])(?:UTC|GMT) ?(?:([-+]) ?([0-9]{1,2})(?::?([0-9]{2}))?)?(?![A-Za-z0-9])", re.IGNORECASE)
 
+# The order of a date in brackets, as in Time(DD/MM/YYYY h:mm:ss A), and zones by letters, which do not tell an offset.
+_ORDER = re.compile(r"[(\[]\s*([YyMDd])\1{0,3}[-/. ]([YyMDd])\2{0,3}[-/. ]([YyMDd])\3{0,3}\b[^()\[\]]*[)\]]")
+_ZONE_LETTERS = re.compile(r"[(\[](?:[CEW]ES?T|BST|IST|MSK|[ECMP][SD]T|JST|KST|HKT|SGT|AE[SD]T|LOCAL|local)[)\]]")
+
+
+def date_order(*labels: str) -> str | None:
+    """Return the order of the fields of dates that one of the labels names; None if none does.
+
+    >>> date_order("Time(DD/MM/YYYY h:mm:ss A)"), date_order("Date [yyyy-MM-dd]"), date_order("Time (s)")
+    ('dmy', 'ymd', None)
+    """
+    for label in labels:
+        if (match := _ORDER.search(label)) and len(order := "".join(match.groups()).lower()) == len(set(order)):
+            return order if order in DATE_ORDERS else None
+    return None
+
 
 def letters_of(name: str) -> str:
     """Return the letters of a name, small and without accents.
@@ -84,12 +101,17 @@ def letters_of(name: str) -> str:
 def clock_words(cells: list[str]) -> list[str]:
     """Return the word of each label; a date and a time in another language as those in English.
 
-    >>> clock_words(["D\u00e1tum", "\u010cas (UTC)", "data", "P (W)", "Time %"])
-    ['date', 'time', 'data', 'p', '']
+    >>> clock_words(["D\u00e1tum", "\u010cas (UTC)", "data", "P (W)", "Time %", "Time (CEST)", "Date [D.M.YYYY]"])
+    ['date', 'time', 'data', 'p', '', 'time', 'date']
     """
     # A percentage of the time is not a clock.
-    words = [letters_of(ZONE.sub("", split_label(cell)[0])) if "%" not in cell else "" for cell in cells]
+    words = [letters_of(_bare(split_label(cell)[0])) if "%" not in cell else "" for cell in cells]
     for place, pair in enumerate(itertools.pairwise(words)):
         if pair in CLOCK_PAIRS:
             words[place : place + 2] = "date", "time"
     return words
+
+
+def _bare(name: str) -> str:
+    """Return a name without the zone and the order of a date."""
+    return _ZONE_LETTERS.sub("", _ORDER.sub("", ZONE.sub("", name)))

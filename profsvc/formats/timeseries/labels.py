@@ -42,6 +42,7 @@ _JOINED = re.compile("[\u2103\u2109\u3380-\u33df]")
 # The character \u2103 in GBK, decoded as Latin-1.
 GBK_CELSIUS = "\u00a1\u00e6"
 _PARTS = re.compile(r"[kMG]Hz|[kM]?Wh|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_COUPLING = re.compile(r" (?:AC|DC)$")
 _MICRO = re.compile("^[\u00b5\u03bc]")
 _SUFFIXES = {"w": "W", "kw": "kW", "mw": "mW", "uw": "uW", "v": "V", "mv": "mV", "a": "A", "ma": "mA", "ua": "uA"}
 _SUFFIXES |= {"j": "J", "mj": "mJ", "uj": "uJ", "kj": "kJ", "wh": "Wh", "kwh": "kWh", "c": "degC", "degc": "degC"}
@@ -93,10 +94,12 @@ def unit_of(token: str) -> Unit | None:
 
     >>> unit_of("Watt-Hour").factor, unit_of("\u2103").si_unit, unit_of("g")
     (3600.0, 'degC', None)
+    >>> unit_of("V DC").si_unit, unit_of("kW\u00b7h").si_unit
+    ('V', 'J')
     """
     # East Asian programs print some units as one character, such as \u2103.
     token = _JOINED.sub(lambda sign: unicodedata.normalize("NFKC", sign[0]), token.replace(GBK_CELSIUS, "\u2103"))
-    token = _MICRO.sub("u", _DEGREES.sub("deg", token.strip()))
+    token = _MICRO.sub("u", _DEGREES.sub("deg", _COUPLING.sub("", token.strip()).replace("\u00b7", "")))
     known = units(TOOL)
     # Upper and lower case distinguish symbols (mW, MW), but not words.
     return known.get(token) or (known.get(token.lower()) if len(token) > 3 else None)
@@ -143,7 +146,7 @@ def split_label(label: str) -> tuple[str, str | None]:
     if unit and _is_of(stem, unit):
         return label, unit.token
     parts = [part.lower() for part in _PARTS.findall(searched)]
-    if len(parts) > 1 and parts[-1] in _LAST and parts[-2] not in _NOT_BEFORE and "/" not in label:
+    if len(parts) > 1 and parts[-1] in _LAST and parts[-2] not in _NOT_BEFORE and "/" not in label.rpartition(".")[2]:
         return label, _SPELLED.get(parts[-1], parts[-1])
     if label in _LETTERS or letters_of_name(label) in _WORDS:
         word = letters_of_name(label)
