@@ -14,8 +14,8 @@ import pytest
 import profsvc.formulas
 
 STEPS = {  # modules with parts of formulas, which are documented where the formula is
-    "profsvc.formulas.change.level_habits",
-    "profsvc.formulas.change.level_visits",
+    "profsvc.formulas.change.levels.level_habits",
+    "profsvc.formulas.change.levels.level_visits",
     "profsvc.formulas.change.surest_step",
     "profsvc.formulas.change.two_level_test",
     "profsvc.formulas.memory_hierarchy.lru",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
+from profsvc.analysis.changes.baselines import earlier_parts, in_baseline
 from profsvc.analysis.changes.board_conditions import of_other_conditions, without_other_conditions
 from profsvc.analysis.changes.calm_nights import (
     as_loud_as_newest,
@@ -86,7 +87,7 @@ def find_changes(
     raw = calm.value
     group = points["group"].to_numpy(np.int64)
     told_before = [*known, *of_other_conditions(points, heads, raw, known)]
-    value = np.where(_in_baseline(points, raw, told_before), raw, np.nan)
+    value = np.where(in_baseline(points, raw, told_before), raw, np.nan)
     lasting = after_drifts(value, group, family)
     value[~lasting] = np.nan
     value = _without_constant_begins(as_loud_as_newest(value, points, family), group)
@@ -95,7 +96,8 @@ def find_changes(
     error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
     prior = noise_prior(value, group, family, night_numbers(points))
     unfixed = [one for one in known if one["state"] != FIXED]
-    begun = _in_baseline(points, raw, [one for one in told_before if one["state"] != FIXED])
+    changes = [one for one in told_before if one["state"] != FIXED]
+    begun, earlier = in_baseline(points, raw, changes), earlier_parts(points, raw, changes)
     whole = np.where(begun & lasting, raw, np.nan)
     stretches = _stretches(whole, group, family, heads, (relative, absolute))
     fresh = _fresh(points, value, tonight)
@@ -104,7 +106,7 @@ def find_changes(
         shortest=calm.shortest, fresh=fresh, runs=_runs_of_nights(points, value),
     )  # fmt: skip
     before = _values_before(points, value, error, verdict)
-    verdict, told = explained(points, value, whole, error, verdict, before, (relative, absolute), prior, fresh)
+    verdict, told = explained(points, value, whole, earlier, error, verdict, before, (relative, absolute), prior, fresh)
     verdict, before = with_second_steps(
         raw, value, series_ranges(points), unfixed, verdict, before, (relative, absolute)
     )
@@ -169,31 +171,6 @@ def _values_before(
     likely = verdict.p <= ALPHA
     first = np.where(likely, verdict.at, 0)[group]
     return nightly_test.newest_value(np.where(place < first, value, np.nan), group, error)
-
-
-def _in_baseline(points: pd.DataFrame, value: Floats, known: Sequence[Mapping[str, Any]]) -> Bools:
-    """Which points the history of their series begins with and holds, as findings so far leave it."""
-    kept = np.ones(len(points), dtype=np.bool_)
-    span = series_ranges(points)
-    at = points["at"].to_numpy(object)
-    for finding in known:
-        if (inside := span.get(str(finding["series"]))) is None:
-            continue
-        own = np.arange(inside.start, inside.stop)
-        since = own[_not_before(at[own], points["run_id"].to_numpy()[own], finding)]
-        if finding["state"] != FIXED:
-            kept[inside.start : since[0] if len(since) else inside.stop] = False
-            continue
-        until = since[at[since] <= (finding["said_at"] or "")]
-        near = np.abs(value[until] - finding["after"]) < np.abs(value[until] - finding["before"])
-        if near.any():
-            kept[until[0] : until[np.flatnonzero(near)[-1]] + 1] = False
-    return kept
-
-
-def _not_before(at: npt.NDArray[Any], run_id: npt.NDArray[Any], finding: Mapping[str, Any]) -> Bools:
-    begin = finding["changed_at"], finding["run_id"]
-    return np.array([pair >= begin for pair in zip(at, run_id, strict=True)], dtype=np.bool_)
 
 
 def _binaries(build: pd.Series) -> Ints:

@@ -6,8 +6,7 @@ Modules::
     early_steps      a second step soon after a first one
     findings         states of a finding, and the evidence that changes them
     histories        all steps of long histories, looked at once
-    level_habits     excursions to other levels and back
-    level_visits     probability that chance alone gives a level
+    levels           levels that series leave and come back to
     newest_values    where newest values begin that may have a level of their own
     night_states     nights on which a board was in another state
     nightly_test     newest value, noise floor, false-discovery rate, reporting threshold

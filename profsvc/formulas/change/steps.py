@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.change.level_visits import visit_probability
+from profsvc.formulas.change.levels.level_visits import visit_probability
 from profsvc.formulas.change.newest_values import newest_splits
 from profsvc.formulas.change.older_values import scatter_probability
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS, NoisePrior, sibling_noise

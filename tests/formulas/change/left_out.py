@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from scipy import special
 
-from profsvc.formulas.change.level_visits import MAX_VISIT_DISTANCE_SD
+from profsvc.formulas.change.levels.level_visits import MAX_VISIT_DISTANCE_SD
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS
 from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
 from profsvc.formulas.change.surest_step import (

@@ -1,12 +1,15 @@
 """Steps that may be excursions: to a level that the series was on before, or such as its siblings make."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from profsvc.analysis.changes.explanations.families import families
-from profsvc.formulas.change.level_habits import excursion_probability
-from profsvc.formulas.change.level_visits import alternation_probability, visit_probability
+from profsvc.formulas.change.levels.carried_levels import carried_visit_probability
+from profsvc.formulas.change.levels.level_habits import excursion_probability
+from profsvc.formulas.change.levels.level_visits import alternation_probability, visit_probability
 from profsvc.formulas.change.nightly_test import NightlyVerdict
 from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
@@ -84,6 +87,22 @@ def alternation_probabilities(whole: Floats, group: Ints, asked: npt.NDArray[np.
     """Probability that each series, which is on both levels since its step, stays at the new one for as long."""
     series = in_units_of_sd(_asked_series(whole, group, asked))
     return np.asarray(alternation_probability(series, _splits(series, asked, at), VALUE_COMPARISON_SD))
+
+
+def carried_probabilities(
+    whole: Floats, group: Ints, asked: npt.NDArray[np.intp], at: Ints, earlier: Mapping[int, list[Floats]]
+) -> Floats:
+    """Probability that each series visits a level as it did before a change; ``earlier``: its values of before."""
+    out, some = np.zeros(asked.size), np.flatnonzero(np.isin(asked, list(earlier)))
+    if some.size:
+        series = without_spikes(_asked_series(whole, group, asked[some]))
+        split = _splits(series, asked[some], at) - series.start
+        for number, a, b, step in zip(some.tolist(), series.start, series.stop, split.tolist(), strict=True):
+            out[number] = max(
+                carried_visit_probability(part, series.x[a:b], step, VALUE_COMPARISON_SD)
+                for part in earlier[int(asked[number])]
+            )
+    return out
 
 
 def _asked_series(whole: Floats, group: Ints, asked: npt.NDArray[np.intp]) -> Series:

@@ -14,6 +14,7 @@ import pandas as pd
 from profsvc.analysis.changes.explanations.drifts import drift_row, drifts, without_spikes_of
 from profsvc.analysis.changes.explanations.excursions import (
     alternation_probabilities,
+    carried_probabilities,
     excursion_rates,
     visit_probabilities,
 )
@@ -56,6 +57,7 @@ def explained(
     points: pd.DataFrame,
     value: Floats,
     whole: Floats,
+    earlier: Mapping[int, list[Floats]],
     error: Floats,
     verdict: NightlyVerdict,
     before: NewestValue,
@@ -65,9 +67,10 @@ def explained(
 ) -> Explained:
     """Return the verdict on series once more, for those that may have a finding.
 
-    ``value``: those of the baselines; ``whole``: with the excursions that findings ended with; ``before``: the values
-    before each step; ``least``: the reporting thresholds; ``prior``: the probability of each autocorrelation;
-    ``fresh``: how many values of each series no report has looked at yet.
+    ``value``: those of the baselines; ``whole``: with the excursions that findings ended with; ``earlier``: the values
+    of before, by group, in parts between changes; ``before``: the values before each step; ``least``: the reporting
+    thresholds; ``prior``: the probability of each autocorrelation; ``fresh``: how many values of each series no report
+    has looked at yet.
     """
     group = points["group"].to_numpy(np.int64)
     edges = np.searchsorted(group, np.arange(verdict.p.size + 1))
@@ -88,7 +91,10 @@ def explained(
     verdict, only_drifting = _beside_their_trends(points, value, error, verdict, places(asked[drifted]), prior)
     told |= only_drifting
     chances = _Chances(
-        visited=alternation_probabilities(whole, group, asked, verdict.at),
+        visited=np.fmax(
+            alternation_probabilities(whole, group, asked, verdict.at),
+            carried_probabilities(whole, group, asked, verdict.at, earlier),
+        ),
         wandering=np.zeros(asked.size),
         shared=shared_noise_probabilities(value, group, siblings, asked, night_numbers(points)),
         excursion_rate=excursion_rates(points, whole, asked, verdict, least, fresh),

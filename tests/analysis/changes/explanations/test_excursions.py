@@ -30,3 +30,24 @@ def test_the_board_that_stays_after_two_took_turns_is_found_once() -> None:
     told = walk(x[:, :, np.newaxis], 30)
     assert told.found >= 20
     assert told.false <= 24  # 39 where each turn was one
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_level_that_was_visited_before_a_step_is_known_since(together: bool) -> None:
+    """Kernels that take 1 % longer on a cold board do so after one of them changed by 5 % as well."""
+    rng = np.random.default_rng([20261204, together])
+    x = 0.001 * white(rng, 22, 64)
+    cold = np.repeat([0, 1, 0, 1, 0, 1, 0, 1], [6, 5, 9, 4, 9, 4, 15, 12]).astype(bool)
+    x[: 6 if together else 1, cold] += 0.01
+    x[0, 40:] = 1.05 * (1.0 + x[0, 40:]) - 1.0
+    told = walk(x[:, :, np.newaxis] / 0.02, 38)
+    assert [(row["series"], row["run_id"] - 1) for row in told.rows] == [("s000000", 40)]
+
+
+def test_a_second_step_of_another_size_is_found_beside_known_levels() -> None:
+    x = 0.001 * white(np.random.default_rng(20261205), 22, 60)
+    x[0, np.repeat([0, 1, 0, 1, 0], [8, 6, 8, 6, 32]).astype(bool)] += 0.01
+    x[0, 40:] = 1.05 * (1.0 + x[0, 40:]) - 1.0
+    x[0, 52:] = 1.02 * (1.0 + x[0, 52:]) - 1.0
+    told = walk(x[:, :, np.newaxis] / 0.02, 38)
+    assert [(row["series"], row["run_id"] - 1) for row in told.rows] == [("s000000", 40), ("s000000", 52)]

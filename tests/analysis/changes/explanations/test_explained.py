@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from profsvc.analysis.changes.nightly import NightlyFindings, find_changes
-from profsvc.formulas.change.level_habits import BEGINS, ENDS, excursion_probability, habit_shares, habit_weights
+from profsvc.formulas.change.levels.level_habits import BEGINS, ENDS, excursion_probability, habit_shares, habit_weights
 from profsvc.formulas.numerics.series import Series
 from tests.benchmarks.detection import points_of, walk
 from tests.inputs.noise import (

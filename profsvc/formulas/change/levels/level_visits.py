@@ -19,19 +19,21 @@ def largest_last_probability(m: Array, n: Array) -> Array:
     return np.asarray(np.exp(gammaln(m + 1.0) + gammaln(n + 1.0) - gammaln(m + n + 1.0)))
 
 
-def visit_probability(series: Series, split: Index, apart: float) -> Array:
+def visit_probability(series: Series, split: Index, apart: float, levels: Array | None = None) -> Array:
     """Probability of values as long at the level after ``split`` in a series that goes there and comes back.
 
     The values before the split are taken for a chain of two states: near the new level they stay for as long as they
     stayed so far, by a probability that is integrated over (Jeffreys' prior). 0 where the level was never visited, or
     where the levels lie less than ``apart`` from each other, so that noise alone goes from one to the other. What began
-    and ended without a jump is no visit: a series that drifted away from a level was not on two.
+    and ended without a jump is no visit: a series that drifted away from a level was not on two. ``levels``: those
+    before and after the split, of shape (series, 2); None: the medians.
     """
     from scipy.special import betaln
 
     codes, place, size = codes_of(series), np.arange(series.x.size), series.start.size
     later = place >= split[codes]
-    levels = medians(series.x, 2 * codes + later, 2 * size).reshape(-1, 2)
+    if levels is None:
+        levels = medians(series.x, 2 * codes + later, 2 * size).reshape(-1, 2)
     rise = levels[:, 1] - levels[:, 0]
     short = np.abs(rise)[codes] - np.sign(rise)[codes] * (series.x - levels[:, 0][codes])  # of the new level
     there = (short < np.abs(rise)[codes] / 2) & ~later

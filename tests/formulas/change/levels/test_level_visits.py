@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from profsvc.formulas.change.level_visits import alternation_probability, visit_probability
+from profsvc.formulas.change.levels.level_visits import alternation_probability, visit_probability
 from profsvc.formulas.numerics.series import gather, in_units_of_sd, read_series
 
 

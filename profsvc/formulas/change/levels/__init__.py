@@ -1,0 +1,8 @@
+"""Levels that series leave and come back to.
+
+Modules::
+
+    carried_levels   levels visited before a change of the series, and since
+    level_habits     excursions to other levels and back
+    level_visits     probability that chance alone gives a level
+"""
