@@ -9,6 +9,7 @@ from profsvc.analysis.potential.avoidable_work import (
     OVERHEAD,
     POSSIBLE,
     avoidable_instructions,
+    register_array_share,
 )
 from profsvc.analysis.potential.matrix_products import multiplies_matrices, repeated_share
 from profsvc.analysis.potential.repeated_loads import word_by_word
@@ -83,11 +84,16 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
         name: part + waits * share_of(part, of.useful) + throttled * of_pipe[name]
         for name, part in of.avoidable.items()
     }
-    # The special cases of divisions and functions are predicated.
+    # The special cases of divisions and functions are predicated, and so are all but one of the places of an array.
     predicated = (budget.lanes - budget.on) * budget.issued
-    for name in ("integer_division", "expensive_functions"):
-        taken[name] = taken[name] + predicated * share_of(of.avoidable[name], of.useful)
-    of_cases = share_of(of.avoidable["integer_division"] + of.avoidable["expensive_functions"], of.useful)
+    cases = {name: share_of(of.avoidable[name], of.useful) for name in ("integer_division", "expensive_functions")}
+    cases["local_memory"] = register_array_share(c)
+    for name, part in cases.items():
+        taken[name] = taken[name] + predicated * part
+    others = predicated * np.clip(1 - sum(cases.values()), 0, 1)
+    # In a tree of sums fewer threads have work with each step, and all meet after it: shuffles need neither.
+    between = c["inst_predicated_off_between_barriers_thread"] / 32 / c["inst_executed_warp"]
+    of_steps = others * share_of(between, budget.lanes - budget.on)
     # Matrix instructions of single warps wait for each other, and keep their pipe busy for longer than those of groups.
     waits_of_useful = waits * share_of(of.useful - of.spared - of.repeated - of.beyond, of.useful)
     of_single_warps = budget.single_warps * waits_of_useful
@@ -107,7 +113,7 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
         "thread_divergence": off * alike,
         "contended_shared_atomics": off * lanes.retried,
         "serial_section": off * lanes.serial,
-        "predicated_off_threads": predicated * (1 - of_cases) + off * lanes.first,
+        "predicated_off_threads": others - of_steps + off * lanes.first,
         "tensor_cores_unused": of.products + throttled * of_products,
         "single_warp_matrices": of_single_warps + throttled * slower,
         "redundant_loads": of.repeated * (1 + share_of(waits, of.useful)),
@@ -116,7 +122,7 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
         "sm_imbalance": hidden.few_blocks,
         "dependent_instructions": hidden.dependent,
         "instruction_cache": stall["no_instruction"],
-        "barriers": of.barriers + taken["barriers"] + off * lanes.meeting,
+        "barriers": of.barriers + taken["barriers"] + of_steps + off * lanes.meeting,
         "arithmetic_limit": of.rest
         - of.repeated
         - of.products

@@ -4,7 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.analysis.causes.memory_queues import conflicts_share, shared_atomics_share, shared_units
+from profsvc.analysis.causes.memory_queues import (
+    atomics_share,
+    conflicts_share,
+    shared_atomics_share,
+    shared_units,
+    utilization,
+)
 from profsvc.analysis.causes.time_budget import Array, TimeBudget, share_of
 from profsvc.analysis.potential.matrix_products import instructions_of_type, multiplies_matrices
 from profsvc.analysis.potential.special_functions import conversions, special_unit_warps
@@ -52,8 +58,12 @@ def on_chip_causes(budget: TimeBudget) -> OnChipWaits:
     # A warp group reads operands where they are, and does not wait for them.
     useful, latency = shared.useful * (1 - contended), shared.latency * (1 - conflicts) * (1 - contended)
     fragments = budget.single_warps * useful
+    # A queue that is full while the pipes behind it idle is held up by what leaves it slowly, as contended atomics do.
+    of_atomics = atomics_share(budget, utilization(c)[0]) * share_of(stall["mio_throttle"], wait)
+    dependent = (1 - budget.single_warps) * latency + function.latency
     shares = {
         "contended_shared_atomics": wait * of_shared * contended,
+        "contended_global_atomics": dependent * of_atomics,
         "bank_conflicts": conflicting + at_barriers,
         # A fragment of a matrix serves many products with each operand that it loads.
         "tensor_cores_unused": np.where(multiplies_matrices(c), useful, 0.0),
@@ -63,7 +73,7 @@ def on_chip_causes(budget: TimeBudget) -> OnChipWaits:
         "accidental_double": np.where(doubles, function.waste, 0.0),
         "divergent_constants": wait * of_constants + stall["imc_miss"],
         "arithmetic_limit": function.useful,
-        "dependent_instructions": (1 - budget.single_warps) * latency + function.latency,
+        "dependent_instructions": dependent * (1 - of_atomics),
     }
     queued = wait * (1 - of_shared - of_special - of_constants)
     return OnChipWaits(shares, queued, at_barriers, elsewhere - at_barriers)

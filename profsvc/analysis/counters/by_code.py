@@ -11,11 +11,12 @@ from profsvc.analysis.source_code.addresses import load_counts, loops_of
 from profsvc.analysis.source_code.assembled_words import assembled_threads
 from profsvc.analysis.source_code.bfloat16 import unpacked_threads
 from profsvc.analysis.source_code.bits import bit_by_bit_threads
-from profsvc.analysis.source_code.functions import spared_threads
+from profsvc.analysis.source_code.functions import reduction_threads, spared_threads
 from profsvc.analysis.source_code.index_arithmetic import index_threads
-from profsvc.analysis.source_code.lanes import lane_counts
+from profsvc.analysis.source_code.lanes import lane_counts, predicated_off_between_barriers
 from profsvc.analysis.source_code.local_arrays import local_counts
 from profsvc.analysis.source_code.places import place_counts
+from profsvc.analysis.source_code.register_arrays import register_array_threads
 from profsvc.analysis.source_code.registers import Operands, operands
 from profsvc.analysis.source_code.wide_indices import upper_half_threads
 
@@ -30,6 +31,8 @@ UPPER, INDEX = "inst_index_upper_thread", "inst_index_thread"
 SHARED_WORDS, SHARED_LANES = "shared_load_words_thread", "shared_predicated_on_fraction"
 LOCAL_VALUED, LOCAL_INDEXED = "local_valued_place_fraction", "inst_local_indexed_thread"
 LOCAL_OVERHEAD, LOCAL_OTHERS = "inst_local_loop_overhead_thread", "inst_local_loop_others_thread"
+REGISTER_ARRAYS, REDUCTIONS = "inst_register_array_thread", "inst_angle_reduction_thread"
+BETWEEN_BARRIERS = "inst_predicated_off_between_barriers_thread"
 MEETING, MEETING_WAITS = "inst_meeting_warp", "stall_meeting_fraction"
 WORD_BITS, WAVEFRONT_BITS = 32, 1024
 SOURCES = {
@@ -52,6 +55,9 @@ SOURCES = {
     LOCAL_INDEXED: "source page: sum(thread_instructions_on) of LDL and STL in loops through an array",
     LOCAL_OVERHEAD: "source page: the same of integer, bit and branch instructions",
     LOCAL_OTHERS: "source page: the same of the other instructions",
+    REGISTER_ARRAYS: "source page: sum(thread_instructions_on) of comparisons of a place, and moves that they guard",
+    REDUCTIONS: "source page: calls that reduce an angle from 105615 on, times the instructions of one",
+    BETWEEN_BARRIERS: "source page: thread_instructions - thread_instructions_on in short steps between two barriers",
     MEETING: "source page: sum(instructions) of sections in which one thread waits for other blocks",
     MEETING_WAITS: "source page: samples of Long Scoreboard of these sections over those of all instructions",
     TILE: "source page: samples of Long Scoreboard of STS over those of all instructions",
@@ -97,6 +103,9 @@ def counters_by_code(code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Sourced
             LOCAL_INDEXED: local.indexed_threads,
             LOCAL_OVERHEAD: local.overhead_threads,
             LOCAL_OTHERS: local.others_threads,
+            REGISTER_ARRAYS: register_array_threads(rows, own),
+            REDUCTIONS: reduction_threads(rows),
+            BETWEEN_BARRIERS: predicated_off_between_barriers(rows, own) if has_lanes else np.nan,
             MEETING: lanes[2],
             MEETING_WAITS: _share(lanes[3], sum(samples)),
             TILE: _share(of_stores, sum(samples)),

@@ -92,6 +92,15 @@ def proven_overhead_share(c: Counts) -> Array:
     return counted_share(np.nan_to_num(c["inst_bit_by_bit_thread"]) + indices, all_instructions(c))
 
 
+def register_array_share(c: Counts) -> Array:
+    """Share of the instructions that look for the place of an array among registers; 0 where not counted.
+
+    The reduction of an angle has such an array of its own.
+    """
+    found = np.nan_to_num(c["inst_register_array_thread"]) - np.nan_to_num(c["inst_angle_reduction_thread"])
+    return counted_share(np.clip(found, 0, None), all_instructions(c))
+
+
 THREAD_CLASSES = (
     "fp32", "fp64", "fp16", "integer", "bit_convert", "bit", "control", "ldst", "misc", "interthread", "uniform",
 )  # fmt: skip
@@ -195,13 +204,14 @@ def avoidable_instructions(c: Counts) -> dict[str, Array]:
     # In place of an array at places that values determine, shared memory takes as many accesses.
     arrays = counted_share(kept * serving, np.ones(len(kept))) * (1 - valued_share(c))
     arrays = np.fmax(arrays, counted_share(unrolled_instructions(c, OVERHEAD), every))
+    arrays = np.fmax(arrays, register_array_share(c))
     barriers, exchanged = short_steps(c)
     shares = {
         "register_spills": np.where(spilled, counted_share(kept, np.ones(len(kept))), 0.0),
         "local_memory": np.where(spilled, 0.0, arrays),
         "integer_division": divided,
         "overhead_instructions": proven_overhead_share(c),
-        "expensive_functions": functions,
+        "expensive_functions": functions + counted_share(np.nan_to_num(c["inst_angle_reduction_thread"]), every),
         "accidental_double": (doubled + longer) * double_by_accident(c),
         "type_conversions": converted,
         "narrow_accesses": of["ldst"] * narrow_share(c) * serving,

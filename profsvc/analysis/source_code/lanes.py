@@ -7,6 +7,7 @@ nothing, does not work: it waits for other blocks, as at a meeting of the grid.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from profsvc.analysis.source_code.registers import STORES, Operands
@@ -22,6 +23,9 @@ FRESH = ".STRONG."
 WRITES = STORES | {"ATOM", "ATOMG", "ATOMS", "RED", "REDG"}
 # Warps at the border of the data have fewer lanes, or none: by so much the mean of all warps is off.
 BORDER_LANES = 0.01
+STEP_LENGTH = 60
+"""Instructions between two barriers, at most, that are a step of all threads of a block. With 30 or 100 the same
+launches have such steps."""
 
 
 class LaneCounts(NamedTuple):
@@ -64,6 +68,18 @@ def first_lanes_off(rows: Sequence[Row], code: Sequence[Operands]) -> list[float
             for place in places:
                 off[place] = float((LANES - lanes) * rows[place]["instructions"])
     return off
+
+
+def predicated_off_between_barriers(rows: Sequence[Row], code: Sequence[Operands]) -> float:
+    """Return the thread instructions whose predicate was false in short steps between two barriers.
+
+    As in a tree of sums: with each step fewer threads have work, and all wait for each other. Shuffles in a warp need
+    neither. ``rows`` have ``thread_instructions, thread_instructions_on``.
+    """
+    barriers = [place for place, one in enumerate(code) if one.opcode == "BAR"]
+    steps = [(a, b) for a, b in pairwise(barriers) if b - a <= STEP_LENGTH]
+    inside = [row for a, b in steps for row in rows[a:b]]
+    return float(sum((row["thread_instructions"] or 0) - (row["thread_instructions_on"] or 0) for row in inside))
 
 
 def _asks_again(rows: Sequence[Row], code: Sequence[Operands], loop: tuple[int, int]) -> bool:

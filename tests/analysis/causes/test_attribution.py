@@ -62,6 +62,41 @@ def test_no_resource_limits_the_warps_of_a_grid_of_less_than_one_wave(flaw: str)
     assert table[flaw][0] > table[flaw][1]
 
 
+def test_lanes_without_work_between_two_barriers_are_of_the_barriers() -> None:
+    off = 0.5
+    halved = QUIET | {"issue_active_elapsed_fraction": 0.9, "warp_nonpred_execution_efficiency_fraction": 1 - off}
+    counts = [np.nan, 0.0, 16.0 * 1e6 / 2, 16.0 * 1e6]
+    table = shares([halved | {"inst_predicated_off_between_barriers_thread": count} for count in counts])
+    whole = table["predicated_off_threads"][0]
+    assert whole == pytest.approx(0.9 * off)
+    assert table["predicated_off_threads"].tolist() == pytest.approx([whole, whole, whole / 2, 0.0])
+    assert (table["barriers"] - table["barriers"][0]).tolist() == pytest.approx([0.0, 0.0, whole / 2, whole])
+
+
+def test_a_full_queue_of_idle_pipes_is_held_up_by_atomics() -> None:
+    waiting = QUIET | {
+        "stall_long_scoreboard_warp_cycles": 0.0, "stall_mio_throttle_warp_cycles": 6e8,
+        "stall_short_scoreboard_warp_cycles": 2e8, "pipe_xu_elapsed_fraction": 0.1, "global_load_inst_warp": 1e6,
+        "l1_tag_requests_global": 0.0,
+    }  # fmt: skip
+    table = shares([waiting, waiting | {"global_reduction_inst_warp": 3e6}])
+    assert table["contended_global_atomics"][0] == 0
+    dependent = table["dependent_instructions"][0]
+    assert table["dependent_instructions"][1] == pytest.approx(dependent * (1 - 0.75 * 0.75))
+    assert table["contended_global_atomics"][1] == pytest.approx(dependent * 0.75 * 0.75)
+
+
+def test_an_array_in_registers_takes_the_comparisons_of_its_places_and_the_lanes_that_they_leave() -> None:
+    compared = QUIET | {
+        "issue_active_elapsed_fraction": 0.9, "warp_nonpred_execution_efficiency_fraction": 0.8,
+        "inst_integer_thread": 3.2e7, "inst_register_array_thread": 3.2e7, "inst_angle_reduction_thread": 0.0,
+    }  # fmt: skip
+    table = shares([compared, compared | {"inst_angle_reduction_thread": 3.2e7}])
+    # Half of the instructions, and half of the lanes that are off.
+    assert table["local_memory"].tolist() == pytest.approx([0.45, 0.0])
+    assert table["expensive_functions"].tolist() == pytest.approx([0.0, 0.45])
+
+
 def test_the_parts_of_the_time_add_up_to_it() -> None:
     table = shares([QUIET | flaw for flaw in FLAWS.values()])
     assert set(table) <= set(causes())

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from profsvc.analysis.source_code.functions import spared_threads
+from profsvc.analysis.source_code.functions import REDUCTION_LENGTH, reduction_threads, spared_threads
 from profsvc.specs.metrics.accurate_functions import FILE, spared_arithmetic
 from profsvc.specs.table_files import DATA
 
@@ -33,3 +33,11 @@ def test_a_fast_form_is_shorter_than_its_function() -> None:
     assert len({row["coefficient"] for row in rows}) == len(rows)
     assert all(0 < float(row["fast"] or 1) < float(row["arithmetic"]) for row in rows)
     assert all(value > 0 for value in spared_arithmetic().values())
+
+
+def test_each_large_angle_has_the_upper_word_of_a_turn_once() -> None:
+    code = ("UMOV UR6, 0x54442d19", "UMOV UR7, 0x3bf921fb", "DMUL R20, R20, UR6")
+    rows = [{"sass": one, "thread_instructions_on": 32} for one in code]
+    assert reduction_threads(rows) == 32 * REDUCTION_LENGTH
+    assert reduction_threads([row | {"thread_instructions_on": None} for row in rows]) == 0
+    assert reduction_threads([{"sass": "UMOV UR7, 0x3ff921fb", "thread_instructions_on": 32}]) == 0, "pi / 2 itself"

@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from profsvc.analysis.source_code.addresses import loops_of
-from profsvc.analysis.source_code.lanes import LaneCounts, lane_counts
+from profsvc.analysis.source_code.lanes import (
+    STEP_LENGTH,
+    LaneCounts,
+    lane_counts,
+    predicated_off_between_barriers,
+)
 from profsvc.analysis.source_code.registers import operands
 
 
@@ -67,3 +72,13 @@ def test_one_thread_that_asks_whether_others_have_come_is_at_a_meeting() -> None
 def test_nothing_is_known_without_counts_or_a_branch() -> None:
     assert counts(("FADD R1, R2, R3", 0, 4), ("FADD R1, R2, R3", 10, None)) == LaneCounts(0, 0)
     assert counts(("FADD R1, R2, R3", 10, 4)) == LaneCounts(0, 0)
+
+
+@pytest.mark.parametrize(("length", "off"), [(1, 24), (STEP_LENGTH - 1, 24 * (STEP_LENGTH - 1)), (STEP_LENGTH, 0)])
+def test_false_predicates_between_two_barriers_are_of_a_step(length: int, off: int) -> None:
+    code = ["@P0 FADD R1, R2, R3", "BAR.SYNC.DEFER_BLOCKING 0x0", *["@P0 FADD R1, R2, R3"] * length, "BAR.SYNC 0x0"]
+    rows: list[dict[str, Any]] = [
+        {"sass": one, "thread_instructions": 32, "thread_instructions_on": 8 if one.startswith("@") else 32}
+        for one in [*code, "@P0 FADD R1, R2, R3"]
+    ]
+    assert predicated_off_between_barriers(rows, [operands(row["sass"]) for row in rows]) == off
