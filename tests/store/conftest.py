@@ -43,7 +43,9 @@ def mostly_on_sqlite(
 STAGED = {
     "test_characterizations", "test_events", "test_report_pages", "test_samples", "test_upload", "test_wide_metrics",
 }  # fmt: skip
-assert all(any(Path(__file__).parent.rglob(f"{name}.py")) for name in STAGED)
+# Those of this one write results in the way of the many as well, as pages of another file.
+PAGED = {"test_writer"}
+assert all(any(Path(__file__).parent.rglob(f"{name}.py")) for name in STAGED | PAGED)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -54,8 +56,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if mark.args[0][:1] == ("url",) or mark.args[0] == "url"
     ]
     if "url" in metafunc.fixturenames and not chosen:
-        staged = ["staged", "copied early"] * (metafunc.module.__name__.split(".")[-1] in STAGED)
-        metafunc.parametrize("url", ["sqlite", *staged, "postgresql"], indirect=True)
+        module = metafunc.module.__name__.split(".")[-1]
+        others = ["staged", "copied early"] * (module in STAGED) + ["paged"] * (module in PAGED)
+        metafunc.parametrize("url", ["sqlite", *others, "postgresql"], indirect=True)
 
 
 # Whose tests make new stores as the program does, and none of a copy.
