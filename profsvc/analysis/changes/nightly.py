@@ -26,6 +26,7 @@ from profsvc.analysis.changes.explanations.families import families
 from profsvc.analysis.changes.explanations.weekly_parts import weekly_parts
 from profsvc.analysis.changes.night_values import night_numbers, night_values, with_nights
 from profsvc.analysis.changes.open_findings import series_ranges, state_changes, without_returns
+from profsvc.analysis.changes.other_state_steps import with_steps_in_other_state
 from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY, with_texts
 from profsvc.formulas.change import nightly_test
@@ -87,7 +88,8 @@ def find_changes(
     raw = calm.value
     group = points["group"].to_numpy(np.int64)
     told_before = [*known, *of_other_conditions(points, heads, raw, known)]
-    value = np.where(in_baseline(points, raw, told_before), raw, np.nan)
+    kept = in_baseline(points, raw, told_before)
+    value = np.where(kept, raw, np.nan)
     lasting = after_drifts(value, group, family)
     value[~lasting] = np.nan
     value = _without_constant_begins(as_loud_as_newest(value, points, family), group)
@@ -109,6 +111,10 @@ def find_changes(
     verdict, told = explained(points, value, whole, earlier, error, verdict, before, (relative, absolute), prior, fresh)
     verdict, before = with_second_steps(
         raw, value, series_ranges(points), unfixed, verdict, before, (relative, absolute)
+    )
+    every = np.where(kept & lasting, points["value"].to_numpy(np.float64), np.nan)
+    verdict, value = with_steps_in_other_state(
+        points, every, calm.left_out, value, family, verdict, (relative, absolute)
     )
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
