@@ -77,7 +77,9 @@ _OTHER_PAGES = (
     (
         "source",
         "Source",
-        r'^(?:"?(?:Address|Line No)"?,"?(?:Source"?,"?Address"?,"?)?Source\b|(?:Address|Line No) +Source\b)',
+        r'^(?:"?(?:Address|Line No)"?,"?(?:Source"?,"?Address"?,"?)?Source\b|(?:Address|Line No) +Source\b'
+        # Versions of 2021 and before number the rows.
+        r'|"#(?: Address| Line)?","(?:Address",")?Source",.*(?:Sampling|Samples|Instructions Executed))',
     ),
 )
 NO_LINES = "==WARNING== No lineinfo available"
