@@ -171,7 +171,9 @@ class KeyColumnEvidence:
     def decide(self) -> "RowKeys":
         """Return the key columns."""
         roles = {place: role for place, seen in self._seen.items() if (role := _role(self._words[place], seen))}
-        return RowKeys({**roles, **self.said})
+        # Beside an index of a GPU, the model of each board repeats in the same order.
+        named = {place: role for place, role in roles.items() if self._words[place] != _ANY}
+        return RowKeys({**(named or ({} if self.said else roles)), **self.said})
 
 
 @dataclass

@@ -110,3 +110,8 @@ def test_words_that_repeat_in_one_order_tell_the_rows_apart(header, cells, is_ke
     found = sensors(f"{header},power_w", [f"{cell},1.5" for cell in cells])
     assert (("power_w", None) not in found) == is_key
     assert sum(count for (name, _), count in found.items() if name.endswith("power_w")) == len(cells)
+
+
+def test_beside_an_index_other_words_tell_nothing():
+    found = sensors("gpu_index,model,power_w", ["0,A30,1.5", "1,T4,2.5"] * 3)
+    assert found == {("power_w", 0): 3, ("power_w", 1): 3}
