@@ -32,6 +32,16 @@ class StateNights(NamedTuple):
     run: Ints  # how many of these are newer than the newest calm one
 
 
+class Beside(NamedTuple):
+    """Values of the other state as `without_common` has them, those of all series after each other."""
+
+    row: Ints  # of the series of each
+    night: Ints
+    z: Floats
+    e: Floats
+    shared: Floats  # logarithm of what siblings have in common in each night, as far as it moves the series
+
+
 class StateStep(NamedTuple):
     """A step of one series between values of one state."""
 
@@ -54,7 +64,7 @@ def with_steps_in_other_state(
 
     ``every``: the values of the baselines, with those that are ``left_out`` of ``value``; ``family``: number of the
     family of each series; ``least``: the reporting thresholds. The level after such a step is the calm one before it,
-    changed as much as values in the other state did.
+    changed as much as values in the other state did without what siblings have in common in each night.
     """
     p, at, points_after = verdict.p.copy(), verdict.at.copy(), verdict.points_after.copy()
     levels, out = (verdict.before.copy(), verdict.after.copy()), value.copy()
@@ -101,8 +111,9 @@ def _nights_of_families(points: pd.DataFrame, every: Floats, left_out: Bools, fa
 
 def _steps(nights: StateNights, number: Ints, least: tuple[Floats, Floats]) -> dict[int, StateStep]:
     """Return the step of each series that may have one, by row."""
-    beside = _steps_beside_siblings(nights, number)
-    beyond = _steps_beyond_calm_nights(nights, least)
+    values = _beside_siblings(nights, number)
+    beside = _steps_beside_siblings(nights, values)
+    beyond = _steps_beyond_calm_nights(nights, least, values)
     out = dict[int, StateStep]()
     for row in {*beside, *beyond}:
         either = [one[row] for one in (beside, beyond) if row in one]
@@ -121,32 +132,41 @@ def _asked(nights: StateNights) -> list[int]:
     ]  # fmt: skip
 
 
-def _steps_beside_siblings(nights: StateNights, number: Ints) -> dict[int, StateStep]:
-    """Return the steps among values of the other state, which are steps without what siblings have in common too."""
-    asked = _asked(nights)
-    if not asked:
-        return {}
+def _beside_siblings(nights: StateNights, number: Ints) -> Beside:
     row = np.repeat(np.arange(nights.groups.size), [part.size for part in nights.places])
     flat = np.concatenate(nights.places)
     columns, column = np.unique(number[flat], return_inverse=True)
     table = np.full((nights.groups.size, columns.size), np.nan)
     table[row, column] = np.concatenate(nights.other)
+    z, e, sd = without_common(table, min(NEWEST, columns.size))
+    own = z[row, column], e[row, column]
+    with np.errstate(invalid="ignore"):
+        shared = np.nan_to_num(sd[row] * (own[0] - own[1]))
+    return Beside(row, number[flat], *own, shared)
+
+
+def _steps_beside_siblings(nights: StateNights, values: Beside) -> dict[int, StateStep]:
+    """Return the steps among values of the other state, which are steps without what siblings have in common too."""
+    asked = _asked(nights)
+    if not asked:
+        return {}
     steps = []
-    for values in without_common(table, min(NEWEST, columns.size)):
-        x = values[row, column]
-        prior = noise_prior(x, row, np.zeros(nights.groups.size, dtype=np.intp), number[flat])
-        steps.append(newest_step(x, row, None, prior))
+    for x in (values.z, values.e):
+        prior = noise_prior(x, values.row, np.zeros(nights.groups.size, dtype=np.intp), values.night)
+        steps.append(newest_step(x, values.row, None, prior))
     out = dict[int, StateStep]()
     start = np.r_[0, np.cumsum([part.size for part in nights.places])]
     for one in asked:
         both = [(float(step.p[one]), float(step.after[one] - step.before[one])) for step in steps]
         since = int(start[one + 1] - steps[0].at[one])
         if both[0][1] * both[1][1] > 0 and 0 < since <= nights.run[one]:
-            out[one] = _step(nights, one, max(p for p, _ in both), since)
+            out[one] = _step(nights, one, max(p for p, _ in both), since, values)
     return out
 
 
-def _steps_beyond_calm_nights(nights: StateNights, least: tuple[Floats, Floats]) -> dict[int, StateStep]:
+def _steps_beyond_calm_nights(
+    nights: StateNights, least: tuple[Floats, Floats], values: Beside
+) -> dict[int, StateStep]:
     """Return the steps to where the other state never goes, beyond all values before."""
     bound = [_bound(calm, *(float(part[one]) for part in least))
              for one, calm in zip(nights.groups.tolist(), nights.calm, strict=True)]  # fmt: skip
@@ -162,7 +182,7 @@ def _steps_beyond_calm_nights(nights: StateNights, least: tuple[Floats, Floats])
         if run < MIN_SEGMENT or not (newest.max() < older.min() or newest.min() > older.max()):
             continue
         counts = size - run, sum(begun) - 1, sum(inside) - run - (sum(begun) - 1)
-        out[one] = _step(nights, one, beyond_probability(run, older.size, counts), run)
+        out[one] = _step(nights, one, beyond_probability(run, older.size, counts), run, values)
     return out
 
 
@@ -174,7 +194,7 @@ def _bound(calm: Floats, relative: float, absolute: float) -> float:
     return float(max(JUMP_SD * sd, MIN_STRETCH_SHARE * max(relative * abs(float(np.median(calm))), absolute)))
 
 
-def _step(nights: StateNights, row: int, p: float, since: int) -> StateStep:
-    other = nights.other[row]
-    ratio = float(np.median(other[other.size - since :]) / np.median(other[: other.size - since]))
+def _step(nights: StateNights, row: int, p: float, since: int, values: Beside) -> StateStep:
+    own = np.log(nights.other[row]) - values.shared[values.row == row]
+    ratio = float(np.exp(np.median(own[-since:]) - np.median(own[:-since])))
     return StateStep(p, int(nights.places[row][-since]), ratio, since)

@@ -73,7 +73,7 @@ def beyond_probability(run: int, older: int, siblings: tuple[int, int, int]) -> 
     return min(1.0, max(by_place, float(stretch_probability(counts, np.array([[float(run)]]))[0, 0])))
 
 
-def without_common(x: Array, newest: int) -> tuple[Array, Array]:
+def without_common(x: Array, newest: int) -> tuple[Array, Array, Array]:
     r"""Return values of siblings in units of their noise, and the same without what they have in common in each night.
 
     .. math:: z_{st} = \frac{\ln x_{st} - \overline{\ln x_s}}{s_s}, \qquad e_{st} = z_{st} - \mathrm{med}_r z_{rt}
@@ -87,7 +87,7 @@ def without_common(x: Array, newest: int) -> tuple[Array, Array]:
         x: Values of nights in the other state, of shape (series, nights) [any positive]; NaN where one is missing.
         newest: Last columns that may have a level of their own.
 
-    Returns: z and e, of the same shape [1].
+    Returns: z and e, of the same shape [1]; s, of shape (series,) [1].
 
     Range: NaN for series with fewer than three older values, or equal ones; e is NaN in nights of fewer than ten
     series.
@@ -97,7 +97,7 @@ def without_common(x: Array, newest: int) -> tuple[Array, Array]:
     >>> night = np.random.default_rng(1).standard_normal(12)
     >>> x = np.exp(0.01 * night * np.arange(1, 13)[:, np.newaxis])
     >>> x[0, -3:] *= 1.05
-    >>> z, e = without_common(x, 3)
+    >>> z, e, _ = without_common(x, 3)
     >>> bool(np.abs(e[:, :-3]).max() < 1e-9), bool((e[0, -3:] > 4.0).all())
     (True, True)
     """
@@ -113,4 +113,4 @@ def without_common(x: Array, newest: int) -> tuple[Array, Array]:
     enough = np.isfinite(z).sum(axis=0) >= MIN_SERIES
     if enough.any():
         common[enough] = np.nanmedian(z[:, enough], axis=0)
-    return z, z - common
+    return z, z - common, sd[:, 0]

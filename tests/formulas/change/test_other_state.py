@@ -30,12 +30,12 @@ def test_a_night_further_beyond_the_limit_than_any_before_is_no_step_of_each() -
     rng = np.random.default_rng(20261206)
     night = np.r_[rng.uniform(0.05, 0.1, 10), np.full(4, 0.3)]
     x = np.exp(rng.uniform(0.5, 1.5, (14, 1)) * night + 0.001 * rng.standard_normal((14, 14)))
-    z, e = without_common(x, 4)
+    z, e, _ = without_common(x, 4)
     assert z[:, -4:].min() > 5.0
     assert np.abs(e[:, -4:]).max() < 0.2 * z[:, -4:].min()
 
 
 def test_few_series_say_nothing_of_what_they_have_in_common() -> None:
-    z, e = without_common(np.exp(0.1 * np.random.default_rng(1).standard_normal((9, 12))), 3)
+    z, e, _ = without_common(np.exp(0.1 * np.random.default_rng(1).standard_normal((9, 12))), 3)
     assert np.isfinite(z).all()
     assert np.isnan(e).all()
