@@ -61,7 +61,8 @@ def test_eight_of_ten_pairs_of_a_set_that_is_left_out_lie_in_their_range() -> No
     inside = left_out(pairs)
     assert inside.mean() == pytest.approx(expected, abs=0.03)
     for _, own in inside.groupby(pd.cut(pairs["potential"], [1, 1.5, 2, 3, 5, np.inf]), observed=True):
-        assert own.mean() == pytest.approx(expected, abs=0.07)
+        # Of so few pairs another share is seen by chance: 99 of 100 times it lies within 2.6 standard errors.
+        assert own.mean() == pytest.approx(expected, abs=2.6 * np.sqrt(expected * (1 - expected) / own.size))
 
 
 def test_a_cause_without_pairs_has_the_range_of_its_evidence() -> None:
