@@ -78,7 +78,7 @@ _OTHER_PAGES = (
         "source",
         "Source",
         r'^(?:"?(?:Address|Line No)"?,"?(?:Source"?,"?Address"?,"?)?Source\b|(?:Address|Line No) +Source\b'
-        # Versions of 2021 and before number the rows.
+        # Some pages number their rows.
         r'|"#(?: Address| Line)?","(?:Address",")?Source",.*(?:Sampling|Samples|Instructions Executed))',
     ),
 )
