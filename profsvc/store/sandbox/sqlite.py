@@ -16,7 +16,8 @@ from profsvc.workers.process import ENVIRONMENT, Limits, first_request, start_wo
 JOB = Path(__file__).with_name("sqlite_job.py")
 MAX_MEMORY_BYTES = 512 << 20
 """Maximum bytes of memory of a query, in addition to the idle process."""
-MAX_TEMP_FILE_BYTES = 256 << 20
+# Five million launches grouped by the names of their kernels sort half a gigabyte.
+MAX_TEMP_FILE_BYTES = 1 << 30
 """Maximum bytes of a temporary file, which sorts use that do not fit into memory."""
 MAX_OPEN_FILES = 12
 """Maximum number of open files: the store, its log, those of the process, and about four temporary files."""
