@@ -84,10 +84,11 @@ def points_of(x: Floats, group: Floats) -> pd.DataFrame:
         "unit": "ns", "branch": None, "build": None, "raw": np.nan, "low": np.nan, "high": np.nan, "error": np.nan,
         "reference_c": np.nan,
     }  # fmt: skip
-    return pd.DataFrame(
-        {"series": names[one], "group": one, "kernel": names[one], "subject": names[one], "value": value,
+    points = pd.DataFrame(
+        {"series": names[one], "kernel": names[one], "subject": names[one], "value": value,
          "run_id": 1 + night * runs + run, "at": stamps[night, run], "night": night, "run": None} | constant
     ).dropna(subset=["value"], ignore_index=True)  # fmt: skip
+    return points.assign(group=pd.factorize(points["series"])[0])  # a series without a value has no number
 
 
 def walk(x: Floats, first: int, *, alone: bool = False) -> Told:
@@ -96,7 +97,6 @@ def walk(x: Floats, first: int, *, alone: bool = False) -> Told:
     counts = dict.fromkeys(("reruns", "fixed"), 0)
     for night in range(first, x.shape[1]):
         seen = points_of(x[:, : night + 1], np.arange(len(x)))
-        seen = seen.assign(group=pd.factorize(seen["series"])[0])
         parts = [part.assign(group=0) for _, part in seen.groupby("series")] if alone else [seen]
         for part in parts:
             own = set(part["series"].unique())
