@@ -12,37 +12,23 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
-from profsvc.analysis.changes.baselines import earlier_parts, in_baseline
-from profsvc.analysis.changes.board_conditions import of_other_conditions, without_other_conditions
-from profsvc.analysis.changes.calm_nights import (
-    as_loud_as_newest,
-    calm_nights,
-    left_out_counts,
-    with_noise_of_newest,
-)
-from profsvc.analysis.changes.explanations.drifts import after_drifts
+from profsvc.analysis.changes.board_conditions import without_other_conditions
+from profsvc.analysis.changes.calm_nights import left_out_counts
 from profsvc.analysis.changes.explanations.explained import explained
-from profsvc.analysis.changes.explanations.families import families
-from profsvc.analysis.changes.explanations.weekly_parts import weekly_parts
-from profsvc.analysis.changes.night_values import night_numbers, night_values, with_nights
+from profsvc.analysis.changes.night_series import NightSeries, night_series, verdict_on
 from profsvc.analysis.changes.open_findings import series_ranges, state_changes, without_returns
 from profsvc.analysis.changes.other_state_steps import with_steps_in_other_state
 from profsvc.analysis.changes.second_steps import with_second_steps
 from profsvc.analysis.changes.series import IDENTITY, with_texts
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED
-from profsvc.formulas.change.older_values import constant_begins
-from profsvc.formulas.change.siblings import NoisePrior
-from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
-from profsvc.formulas.change.stretches import Stretches, stretches_of_siblings
-from profsvc.formulas.numerics.series import codes_of, gather, medians, read_series
+from profsvc.formulas.change.steps import ALPHA, newest_step
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 MAX_AUTOCORRELATION = 0.9
-MIN_STRETCH_SHARE = 0.5  # of the reporting threshold: nearer values are at the same level
 RERUNS = 2  # a re-run is requested where so many values more, at the suspected level, would make a finding
 MAX_RERUN_SHARE = 0.05  # of the series of a night; the surest of them
 
@@ -76,113 +62,53 @@ def find_changes(
     """
     if points.empty:
         return NightlyFindings([], [], {}, [], [], 0, 0, 0, [], {})
-    points = night_values(with_nights(points, zone))
-    heads = with_texts(points.drop_duplicates("group").reset_index(drop=True))
-    least = [specs.smallest_change(kind) for kind in heads["kind"]]
-    relative, absolute = np.array([one.relative for one in least]), np.array([one.absolute for one in least])
-    family = families(heads)
-    weekly = weekly_parts(points, family)
-    if weekly.any():
-        points = points.assign(value=points["value"] - weekly)
-    calm = calm_nights(points, family)
-    raw = calm.value
-    group = points["group"].to_numpy(np.int64)
-    told_before = [*known, *of_other_conditions(points, heads, raw, known)]
-    kept = in_baseline(points, raw, told_before)
-    value = np.where(kept, raw, np.nan)
-    lasting = after_drifts(value, group, family)
-    value[~lasting] = np.nan
-    value = _without_constant_begins(as_loud_as_newest(value, points, family), group)
-    value = with_noise_of_newest(value, points, family)
-    floor = nightly_test.noise_floor(value, _binaries(points["build"]), group).sd
-    error = np.fmax(points["error"].to_numpy(np.float64), floor[group])
-    prior = noise_prior(value, group, family, night_numbers(points))
-    unfixed = [one for one in known if one["state"] != FIXED]
-    changes = [one for one in told_before if one["state"] != FIXED]
-    begun, earlier = in_baseline(points, raw, changes), earlier_parts(points, raw, changes)
-    whole = np.where(begun & lasting, raw, np.nan)
-    stretches = _stretches(whole, group, family, heads, (relative, absolute))
-    fresh = _fresh(points, value, tonight)
-    verdict = nightly_test.nightly_verdict(
-        value, group, error, relative=relative, absolute=absolute, prior=prior, stretches=stretches,
-        shortest=calm.shortest, fresh=fresh, runs=_runs_of_nights(points, value),
-    )  # fmt: skip
-    before = _values_before(points, value, error, verdict)
-    verdict, told = explained(points, value, whole, earlier, error, verdict, before, (relative, absolute), prior, fresh)
-    verdict, before = with_second_steps(
-        raw, value, series_ranges(points), unfixed, verdict, before, (relative, absolute)
-    )
-    every = np.where(kept & lasting, points["value"].to_numpy(np.float64), np.nan)
-    verdict, value = with_steps_in_other_state(
-        points, every, calm.left_out, value, family, verdict, (relative, absolute)
-    )
+    night = night_series(points, known, tonight, zone)
+    verdict, value, before, told = _judged(night, [one for one in known if one["state"] != FIXED])
+    points, heads = night.points, night.heads
     known_p = ~np.isnan(verdict.p)
     needed = verdict.needed[~known_p]
     found = without_other_conditions(_new_findings(points, heads, value, before, verdict), points)
-    moves, seen = state_changes(points, raw, known)
+    moves, seen = state_changes(points, night.calm.value, known)
     return NightlyFindings(
         *without_returns(found, moves, known),
         seen,
-        _requested_reruns(points, heads, value, error, verdict, (relative, absolute), prior),
-        _temperature_changes(points, heads, value, verdict, relative, absolute),
+        _requested_reruns(night, value, verdict),
+        _temperature_changes(night, value, verdict),
         int(known_p.sum()),
         int((~known_p).sum()),
         int(needed[needed > 0].min()) if (needed > 0).any() else 0,
         [_identity(heads, one) | row for one, row in told.items()],
-        left_out_counts(points, calm.left_out) | {"weekly": int(points["group"][weekly != 0].nunique())},
+        left_out_counts(points, night.calm.left_out) | {"weekly": int(points["group"][night.weekly].nunique())},
     )
 
 
-def _without_constant_begins(value: Floats, group: Ints) -> Floats:
-    """Return the values without those of before a series began to scatter, which say nothing of its noise."""
-    x, error, groups = read_series(value, group, None)
-    series = gather(x, error, groups, ~np.isnan(x))
-    out = value.copy()
-    out[series.place[constant_begins(series)]] = np.nan
-    return out
+class _Judged(NamedTuple):
+    verdict: nightly_test.NightlyVerdict
+    value: Floats  # that show it
+    before: nightly_test.NewestValue  # how the values before each step behave
+    told: dict[int, Row]  # by group, what explains the others
 
 
-def _fresh(points: pd.DataFrame, value: Floats, tonight: Collection[int] | None) -> Ints:
-    """Return how many values of each series no report has looked at yet; one at least."""
-    group = points["group"].to_numpy(np.int64)
-    new = points["run_id"].isin(list(tonight or ())).to_numpy() & ~np.isnan(value)
-    return np.maximum(np.bincount(group, new, int(group[-1]) + 1).astype(np.int64), 1)
+def _judged(night: NightSeries, unfixed: Sequence[Mapping[str, Any]]) -> _Judged:
+    """Return the verdict on each series; ``unfixed``: the findings that are open."""
+    verdict = verdict_on(night)
+    before = _values_before(night, verdict)
+    verdict, told = explained(night, verdict, before)
+    verdict, before = with_second_steps(
+        night.calm.value, night.value, series_ranges(night.points), unfixed, verdict, before, night.least
+    )
+    verdict, value = with_steps_in_other_state(
+        night.points, night.every, night.calm.left_out, night.value, night.family, verdict, night.least
+    )
+    return _Judged(verdict, value, before, told)
 
 
-def _runs_of_nights(points: pd.DataFrame, value: Floats) -> Ints:
-    """Return how many values of each series a night has: the mean, and one at least."""
-    known = ~np.isnan(value)
-    group, size = points["group"].to_numpy(np.int64), int(points["group"].iloc[-1]) + 1
-    of_night = np.unique(np.stack((group[known], night_numbers(points)[known])), axis=1)[0]
-    values, nights = np.bincount(group[known], minlength=size), np.bincount(of_night, minlength=size)
-    return np.maximum(np.rint(values / np.maximum(nights, 1)), 1).astype(np.int64)
-
-
-def _stretches(
-    whole: Floats, group: Ints, family: Ints, heads: pd.DataFrame, smallest: tuple[Floats, Floats]
-) -> Stretches:
-    """Return how often series and their siblings leave their level and come back."""
-    x, error, groups = read_series(whole, group, None)
-    series = gather(x, error, groups, ~np.isnan(x))
-    center = np.nan_to_num(medians(series.x, codes_of(series), len(heads)))
-    least = np.maximum(smallest[0] * np.abs(center), smallest[1]) * MIN_STRETCH_SHARE
-    return stretches_of_siblings(series, family, least)
-
-
-def _values_before(
-    points: pd.DataFrame, value: Floats, error: Floats, verdict: nightly_test.NightlyVerdict
-) -> nightly_test.NewestValue:
+def _values_before(night: NightSeries, verdict: nightly_test.NightlyVerdict) -> nightly_test.NewestValue:
     """Return how the values before each step that may be one behave."""
-    group, place = points["group"].to_numpy(np.int64), np.arange(len(points))
+    group, place = night.points["group"].to_numpy(np.int64), np.arange(len(night.points))
     likely = verdict.p <= ALPHA
     first = np.where(likely, verdict.at, 0)[group]
-    return nightly_test.newest_value(np.where(place < first, value, np.nan), group, error)
-
-
-def _binaries(build: pd.Series) -> Ints:
-    """Return a number for each binary; of a run that does not say which, one of its own."""
-    codes, _ = pd.factorize(build)
-    return np.where(codes < 0, -1 - np.arange(len(codes)), codes).astype(np.int64)
+    return nightly_test.newest_value(np.where(place < first, night.value, np.nan), group, night.error)
 
 
 def _identity(heads: pd.DataFrame, one: int) -> Row:
@@ -247,17 +173,9 @@ def _worse(kind: str, difference: float) -> int | None:
     return None if direction == "neither" else int((difference > 0) == (direction == "up"))
 
 
-def _requested_reruns(
-    points: pd.DataFrame,
-    heads: pd.DataFrame,
-    value: Floats,
-    error: Floats,
-    verdict: nightly_test.NightlyVerdict,
-    smallest: tuple[Floats, Floats],
-    prior: NoisePrior,
-) -> list[Row]:
+def _requested_reruns(night: NightSeries, value: Floats, verdict: nightly_test.NightlyVerdict) -> list[Row]:
     """The newest run of series that may have changed and of which a few runs more decide, the surest first."""
-    rows = []
+    rows, points, heads = [], night.points, night.heads
     starts = np.append(np.flatnonzero(np.diff(points["group"].to_numpy(np.int64), prepend=-1)), len(points))
     tests = max(int(np.isfinite(verdict.p).sum()), nightly_test.MIN_TESTS)
     # So sure must one finding more be, beside the others of the night.
@@ -266,7 +184,7 @@ def _requested_reruns(
     for one in np.flatnonzero(verdict.rerun_wanted).tolist():
         own = starts[one] + np.flatnonzero(~np.isnan(value[starts[one] : starts[one + 1]]))
         newest, expected = float(value[own[-1]]), float(np.median(value[own[:-1]]))
-        least = smallest[0][one], smallest[1][one]
+        least = night.least[0][one], night.least[1][one]
         stepped = nightly_test.effect(verdict.before[one], verdict.after[one], *least).material
         if not (nightly_test.effect(expected, newest, *least).material or stepped):
             continue
@@ -275,10 +193,10 @@ def _requested_reruns(
         more.append(np.append(value[own], [suspected] * RERUNS))
     if not asked:
         return []
-    errors = [np.append(error[own], [error[own[-1]]] * RERUNS) for _, own, _ in asked]
+    errors = [np.append(night.error[own], [night.error[own[-1]]] * RERUNS) for _, own, _ in asked]
     number = np.repeat(np.arange(len(asked)), [len(one) for one in more])
     then = newest_step(
-        np.concatenate(more), number, np.concatenate(errors), prior.of(np.array([one for one, _, _ in asked]))
+        np.concatenate(more), number, np.concatenate(errors), night.prior.of(np.array([one for one, _, _ in asked]))
     )
     for (one, own, expected), p in zip(asked, np.atleast_1d(then.p).tolist(), strict=True):
         if p > enough:
@@ -294,15 +212,9 @@ def _requested_reruns(
     return sorted(rows, key=lambda row: (row["p_with_reruns"], row["p"]))[:most]
 
 
-def _temperature_changes(
-    points: pd.DataFrame,
-    heads: pd.DataFrame,
-    value: Floats,
-    verdict: nightly_test.NightlyVerdict,
-    relative: Floats,
-    absolute: Floats,
-) -> list[Row]:
+def _temperature_changes(night: NightSeries, value: Floats, verdict: nightly_test.NightlyVerdict) -> list[Row]:
     """Power and energy that changed as they were measured, and did not at one temperature."""
+    points, (relative, absolute) = night.points, night.least
     raw = np.where(np.isnan(value), np.nan, points["raw"].to_numpy(np.float64))
     both = ~np.isnan(raw)
     if not both.any():
@@ -316,7 +228,7 @@ def _temperature_changes(
         own = np.flatnonzero((points["group"].to_numpy(np.int64) == one) & both)
         split = own >= np.flatnonzero(both)[int(asked.at[place])]
         rows.append(
-            _identity(heads, one)
+            _identity(night.heads, one)
             | {"raw_before": float(asked.before[place]), "raw_after": float(asked.after[place])}
             | {"before": _median(value[own[~split]]), "after": _median(value[own[split]])}
             | {"p": float(asked.p[place])}

@@ -4,7 +4,6 @@ The explanations are a drift, a level that the series or its siblings visit, too
 siblings share.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +17,9 @@ from profsvc.analysis.changes.explanations.excursions import (
     excursion_rates,
     visit_probabilities,
 )
-from profsvc.analysis.changes.explanations.families import families
 from profsvc.analysis.changes.explanations.shared_nights import shared_noise_probabilities
 from profsvc.analysis.changes.explanations.wandering_levels import wandering_probabilities
+from profsvc.analysis.changes.night_series import NightSeries
 from profsvc.analysis.changes.night_values import night_numbers
 from profsvc.formulas.change.nightly_test import (
     MAX_FALSE_DISCOVERY_RATE,
@@ -30,7 +29,6 @@ from profsvc.formulas.change.nightly_test import (
     effect,
     false_discovery,
 )
-from profsvc.formulas.change.siblings import NoisePrior
 from profsvc.formulas.change.steps import ALPHA, newest_step
 from profsvc.formulas.change.trends import fitted_trend, shapes, stepped_trend
 from profsvc.formulas.numerics.series import in_units_of_sd
@@ -53,68 +51,40 @@ class Explained(NamedTuple):
     told: dict[int, Row]  # by group: shape, and what belongs to it
 
 
-def explained(
-    points: pd.DataFrame,
-    value: Floats,
-    whole: Floats,
-    earlier: Mapping[int, list[Floats]],
-    error: Floats,
-    verdict: NightlyVerdict,
-    before: NewestValue,
-    least: tuple[Floats, Floats],
-    prior: NoisePrior,
-    fresh: Ints,
-) -> Explained:
+def explained(night: NightSeries, verdict: NightlyVerdict, before: NewestValue) -> Explained:
     """Return the verdict on series once more, for those that may have a finding.
 
-    ``value``: those of the baselines; ``whole``: with the excursions that findings ended with; ``earlier``: the values
-    of before, by group, in parts between changes; ``before``: the values before each step; ``least``: the reporting
-    thresholds; ``prior``: the probability of each autocorrelation; ``fresh``: how many values of each series no report
-    has looked at yet.
+    ``before``: the values before each step.
     """
-    group = points["group"].to_numpy(np.int64)
-    edges = np.searchsorted(group, np.arange(verdict.p.size + 1))
-
-    def places(some: npt.NDArray[np.intp]) -> dict[int, npt.NDArray[np.intp]]:
-        return {
-            one: np.asarray(edges[one] + np.flatnonzero(~np.isnan(value[edges[one] : edges[one + 1]])))
-            for one in some.tolist()
-        }
-
-    siblings = families(points.drop_duplicates("group"))
-    shape = shapes(in_units_of_sd(without_spikes_of(value, group)[0]), siblings)
-    told = drifts(points, value, places(np.flatnonzero((verdict.p > ALPHA) & (shape.trend >= SURE_TREND))), least)
-    asked = np.flatnonzero((verdict.p <= ALPHA) & effect(verdict.before, verdict.after, *least).material)
+    group = night.points["group"].to_numpy(np.int64)
+    shape = shapes(in_units_of_sd(without_spikes_of(night.value, group)[0]), night.family)
+    trending = np.flatnonzero((verdict.p > ALPHA) & (shape.trend >= SURE_TREND))
+    told = drifts(night.points, night.value, _places(night, trending), night.least)
+    asked = np.flatnonzero((verdict.p <= ALPHA) & effect(verdict.before, verdict.after, *night.least).material)
     if not asked.size:
         return Explained(verdict, told)
     drifted = shape.trend[asked] > shape.step[asked]
-    verdict, only_drifting = _beside_their_trends(points, value, error, verdict, places(asked[drifted]), prior)
+    verdict, only_drifting = _beside_their_trends(night, verdict, asked[drifted])
     told |= only_drifting
-    chances = _Chances(
-        visited=np.fmax(
-            alternation_probabilities(whole, group, asked, verdict.at),
-            carried_probabilities(whole, group, asked, verdict.at, earlier),
-        ),
-        wandering=np.zeros(asked.size),
-        shared=shared_noise_probabilities(value, group, siblings, asked, night_numbers(points)),
-        excursion_rate=excursion_rates(points, whole, asked, verdict, least, fresh),
-    )
-    if (steady := ~drifted).any():
-        some = asked[steady]
-        visited = visit_probabilities(whole, group, some, verdict.at)
-        chances.visited[steady] = np.fmax(chances.visited[steady], visited)
-        chances.wandering[steady] = wandering_probabilities(
-            value, group, siblings, some, verdict.at, verdict.p, night_numbers(points)
-        )
+    chances = _chances(night, verdict, asked, ~drifted)
     near = np.abs(verdict.after - verdict.before)[asked] < FAR_SD * before.sd[asked]
-    dependent = steady & (before.autocorrelation[asked] >= MIN_DEPENDENCE) & near
+    dependent = ~drifted & (before.autocorrelation[asked] >= MIN_DEPENDENCE) & near
     p = verdict.p.copy()
     for number, one in enumerate(asked.tolist()):
         if one not in told:
             p[one], explanation = _weighed(chances.of(number), float(p[one]), bool(dependent[number]))
             if explanation:
-                told[one] = _step_row(explanation, verdict, one, points)
-    return _among_all(verdict._replace(p=p), asked, chances.excursion_rate, least, points, told)
+                told[one] = _step_row(explanation, verdict, one, night.points)
+    return _among_all(night, verdict._replace(p=p), asked, chances.excursion_rate, told)
+
+
+def _places(night: NightSeries, some: npt.NDArray[np.intp]) -> dict[int, npt.NDArray[np.intp]]:
+    """Return the places of the values of some series."""
+    edges = np.searchsorted(night.points["group"].to_numpy(np.int64), np.arange(len(night.heads) + 1))
+    return {
+        one: np.asarray(edges[one] + np.flatnonzero(~np.isnan(night.value[edges[one] : edges[one + 1]])))
+        for one in some.tolist()
+    }
 
 
 class _Chances(NamedTuple):
@@ -130,28 +100,44 @@ class _Chances(NamedTuple):
         return _Chances(*(each[number] for each in self))
 
 
-def _beside_their_trends(
-    points: pd.DataFrame,
-    value: Floats,
-    error: Floats,
-    verdict: NightlyVerdict,
-    drifting: Mapping[int, npt.NDArray[np.intp]],
-    prior: NoisePrior,
-) -> tuple[NightlyVerdict, dict[int, Row]]:
-    """Return the verdict with the steps that drifting series have beside their trends, and those that have none.
+def _chances(
+    night: NightSeries, verdict: NightlyVerdict, asked: npt.NDArray[np.intp], steady: npt.NDArray[np.bool_]
+) -> _Chances:
+    """Return how probable other explanations of the steps of some series are; ``steady``: those that do not drift."""
+    group, number = night.points["group"].to_numpy(np.int64), night_numbers(night.points)
+    chances = _Chances(
+        visited=np.fmax(
+            alternation_probabilities(night.whole, group, asked, verdict.at),
+            carried_probabilities(night.whole, group, asked, verdict.at, night.earlier),
+        ),
+        wandering=np.zeros(asked.size),
+        shared=shared_noise_probabilities(night.value, group, night.family, asked, number),
+        excursion_rate=excursion_rates(night.points, night.whole, asked, verdict, night.least, night.fresh),
+    )
+    if steady.any():
+        some = asked[steady]
+        visited = visit_probabilities(night.whole, group, some, verdict.at)
+        chances.visited[steady] = np.fmax(chances.visited[steady], visited)
+        chances.wandering[steady] = wandering_probabilities(
+            night.value, group, night.family, some, verdict.at, verdict.p, number
+        )
+    return chances
 
-    ``drifting``: the places of the values of each series.
-    """
+
+def _beside_their_trends(
+    night: NightSeries, verdict: NightlyVerdict, drifting: npt.NDArray[np.intp]
+) -> tuple[NightlyVerdict, dict[int, Row]]:
+    """Return the verdict with the steps that drifting series have beside their trends, and those that have none."""
     told = dict[int, Row]()
     p, at, nights = verdict.p.copy(), verdict.at.copy(), verdict.points_after.copy()
     levels = verdict.before.copy(), verdict.after.copy()
-    for one, own in drifting.items():
-        fitted, p_step = stepped_trend(value[own], int(np.searchsorted(own, at[one])))
-        step = newest_step(value[own] - fitted, None, error[own], prior.of(np.array([one])))
+    for one, own in _places(night, drifting).items():
+        fitted, p_step = stepped_trend(night.value[own], int(np.searchsorted(own, at[one])))
+        step = newest_step(night.value[own] - fitted, None, night.error[own], night.prior.of(np.array([one])))
         p[one] = max(float(step.p), p_step)
         if p[one] > ALPHA:
             p[one] = 1.0
-            told[one] = drift_row(points, own, fitted_trend(value[own]))
+            told[one] = drift_row(night.points, own, fitted_trend(night.value[own]))
             continue
         split = int(step.at)
         at[one], nights[one] = own[split], step.points_after
@@ -173,25 +159,20 @@ def _weighed(chances: _Chances, p: float, dependent: bool) -> tuple[float, str]:
 
 
 def _among_all(
-    verdict: NightlyVerdict,
-    asked: npt.NDArray[np.intp],
-    rates: Floats,
-    least: tuple[Floats, Floats],
-    points: pd.DataFrame,
-    told: dict[int, Row],
+    night: NightSeries, verdict: NightlyVerdict, asked: npt.NDArray[np.intp], rates: Floats, told: dict[int, Row]
 ) -> Explained:
     """Return what is found among all series of the night; ``rates``: of excursions, which are as rare in each night."""
     p = verdict.p
-    night = np.asarray(pd.factorize(points["at"], sort=True)[0], dtype=np.intp)[verdict.at[asked]]
+    began = np.asarray(pd.factorize(night.points["at"], sort=True)[0], dtype=np.intp)[verdict.at[asked]]
     tests, adjusted = max(int(np.isfinite(p).sum()), MIN_TESTS), p.copy()
-    as_excursions = _adjusted(rates, night, tests, 0)
-    adjusted[asked] = np.fmax(_adjusted(p[asked], night, tests, NEAR_NIGHTS), as_excursions)
-    enough = effect(verdict.before, verdict.after, *least).material
+    as_excursions = _adjusted(rates, began, tests, 0)
+    adjusted[asked] = np.fmax(_adjusted(p[asked], began, tests, NEAR_NIGHTS), as_excursions)
+    enough = effect(verdict.before, verdict.after, *night.least).material
     found = (p <= ALPHA) & (adjusted <= MAX_FALSE_DISCOVERY_RATE) & enough
     for number, one in enumerate(asked.tolist()):
         may_be_excursion = p[one] == rates[number] or as_excursions[number] > MAX_FALSE_DISCOVERY_RATE
         if one not in told and may_be_excursion and not found[one]:
-            told[one] = _step_row(LEVELS, verdict, one, points)
+            told[one] = _step_row(LEVELS, verdict, one, night.points)
     changed = verdict._replace(found=found, adjusted=adjusted)
     return Explained(changed._replace(rerun_wanted=verdict.rerun_wanted & ~found), told)
 
