@@ -1,7 +1,7 @@
 """Kernels of a night that are new, vanished, back, or launched in another way without a change of their time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -21,6 +21,15 @@ NAMES = ("project", "device", "branch", "subject", "run_id")
 APPEARED, VANISHED, RETURNED, RENAMED, LAUNCHED = "appeared", "vanished", "returned", "renamed", "launched"
 
 
+class _Pair(NamedTuple):
+    """The newest points of a kernel before a night and in it, and the points of all kernels before the night."""
+
+    kernel: str
+    before: Row
+    since: Row
+    others: pd.DataFrame
+
+
 def kernel_changes(
     engine: "Engine", points: pd.DataFrame, tonight: Iterable[int], renamed: Renames, zone: str = "UTC"
 ) -> list[Row]:
@@ -30,6 +39,9 @@ def kernel_changes(
     that is new has ``because``, where it may be an old one and nothing decides which; one that vanished has ``of``, how
     many ran each night; one that is back has the time that it had before and the ``nights`` without it.
 
+    A launch that was another one within the three runs before too changes by itself, and is not told: a suite whose
+    input differs from night to night launches its kernels another number of times each night.
+
     ``points`` are those of all series. Kernels are compared with those of the same project, device, branch and tool.
     ``zone``: in which a night is a date.
     """
@@ -38,7 +50,7 @@ def kernel_changes(
     rows = [{"change": RENAMED, **row} for row in sorted(renamed.rows, key=lambda row: str(row["kernel"]))]
     timed = (points["kind"] == "duration") & (points["quantity"] == "duration") & points["kernel"].notna()
     own = with_nights(points.loc[timed, [*NAMES, "kernel", "sensor", "at", "value"]], zone)
-    fresh, pairs = set(tonight), list[tuple[Row, Row, str]]()
+    fresh, pairs = set(tonight), list[_Pair]()
     for _, group in own.groupby(["project", "device", "branch", "sensor"], dropna=False, sort=True):
         new = with_texts(group[group["run_id"].isin(list(fresh))])
         others = group[~group["run_id"].isin(list(fresh))]
@@ -51,13 +63,14 @@ def kernel_changes(
             continue
         rows += list(_come_and_gone(old, new, set(later["kernel"]), nights, renamed.refused))
         rows += list(_back(old, new, set(later["kernel"])))
-        before, since = (_newest_of_kernels(side) for side in (others[others["at"] < new["at"].max()], new))
+        others = others[others["at"] < new["at"].max()]
+        before, since = (_newest_of_kernels(side) for side in (others, new))
         pairs += [
-            (before[kernel], point, kernel) for kernel, point in since.items()
+            _Pair(kernel, before[kernel], point, others) for kernel, point in since.items()
             if kernel in before and before[kernel]["at"] < point["at"]
         ]  # fmt: skip
     told = {tuple(row[name] for name in (*HISTORY, "kernel")) for row in rows if row["change"] == RENAMED}
-    pairs = [pair for pair in pairs if tuple(pair[1][name] for name in (*HISTORY, "kernel")) not in told]
+    pairs = [pair for pair in pairs if tuple(pair.since[name] for name in (*HISTORY, "kernel")) not in told]
     return rows + _launched_differently(engine, pairs)
 
 
@@ -114,17 +127,45 @@ def _row(change: str, point: Any) -> Row:
     }
 
 
-def _launched_differently(engine: "Engine", pairs: Sequence[tuple[Any, Any, Any]]) -> list[Row]:
-    run_ids = sorted({int(point["run_id"]) for pair in pairs for point in pair[:2]})
+def _launched_differently(engine: "Engine", pairs: Sequence[_Pair]) -> list[Row]:
+    runs = [[int(point["run_id"]) for point in (pair.before, pair.since)] for pair in pairs]
+    told = _differences(engine, pairs, runs)
+    changed = [(pair, told[place]) for place, pair in enumerate(pairs) if told[place]]
+    usual = _usual_differences(engine, [pair for pair, _ in changed])
+    rows = []
+    for (pair, own), known in zip(changed, usual, strict=True):
+        if own := [one for one in own if one["fact"] not in known]:
+            rows.append(_row(LAUNCHED, pair.since) | {"differences": own})
+    return rows
+
+
+def _usual_differences(engine: "Engine", pairs: Sequence[_Pair]) -> list[set[str]]:
+    """Return what differed among the runs of each kernel before a night."""
+    out = [set[str]() for _ in pairs]
+    number = {id(pair.others): pair.others for pair in pairs}
+    runs_of = dict[tuple[int, str], list[int]]()
+    for key, others in number.items():
+        own = others[others["kernel"].isin([pair.kernel for pair in pairs if id(pair.others) == key])]
+        for kernel, run_ids in own.groupby("kernel", observed=True)["run_id"]:
+            runs_of[key, str(kernel)] = [int(run_id) for run_id in run_ids.iloc[-MIN_NIGHTS:]]
+    runs = [runs_of[id(pair.others), pair.kernel] for pair in pairs]
+    for back in range(1, MIN_NIGHTS):
+        earlier = [own[-back - 1 : len(own) - back + 1] for own in runs]
+        for place, told in enumerate(_differences(engine, pairs, earlier)):
+            out[place] |= {str(one["fact"]) for one in told}
+    return out
+
+
+def _differences(engine: "Engine", pairs: Sequence[_Pair], runs: Sequence[Sequence[int]]) -> list[list[Row]]:
+    """Return what differs of each kernel between two runs; nothing where there are not two."""
+    run_ids = sorted({run_id for own in runs for run_id in own})
     names = [name for name, fact in specs.change_facts().items() if fact.part in PARTS]
-    facts = store.facts_of_runs(engine, run_ids, {str(pair[2]) for pair in pairs}, names)
+    facts = store.facts_of_runs(engine, run_ids, {pair.kernel for pair in pairs}, names)
     facts = facts[facts["kernel"].notna()]
     by_kernel = dict(list(facts.groupby("kernel")))
-    rows = []
-    for old, new, kernel in pairs:
-        if kernel not in by_kernel:
-            continue
-        told = differences(by_kernel[kernel], {old["run_id"]}, {new["run_id"]})
-        if told := [one for one in told if one["part"] in PARTS]:
-            rows.append(_row(LAUNCHED, new) | {"differences": told})
-    return rows
+    out = []
+    for pair, own in zip(pairs, runs, strict=True):
+        known = len(own) == 2 and pair.kernel in by_kernel
+        told = differences(by_kernel[pair.kernel], own[:1], own[1:]) if known else []
+        out.append([one for one in told if one["part"] in PARTS])
+    return out

@@ -129,6 +129,15 @@ def test_new_and_vanished_kernels_and_a_launch_that_changed_are_told_without_a_f
     assert gone["one_line"].endswith("; 1 vanished kernel")
 
 
+def test_launches_that_are_another_number_each_night_are_told_once(engine):
+    counts = [4, 2, 5, 3, 3, 3, 3, 6]
+    made = [put(engine, QUIET + number, *[{}] * count) for number, count in enumerate(counts)]
+    told = [place for place, one in enumerate(made) if one["kernels"]]
+    assert told == [0, 7]  # the first change, and one after nights that were alike
+    assert [row["change"] for row in made[7]["kernels"]] == ["launched"]
+    assert "launches per run 3 to 6" in forms.in_form(made[7], "text")
+
+
 def test_a_kernel_that_ran_each_night_is_back_after_nights_without_it(engine):
     for night in range(3):
         put(engine, QUIET + night, {}, {"kernel": OTHER, "ns": 50_000})
