@@ -13,7 +13,8 @@ _PLACES = {
     "p": "P",
 }
 _COPY = re.compile(r"(?:Memcpy|Memset)(?: (?P<kind>\w+))? ?\((?P<source>[^()]*?)(?: -> (?P<target>[^()]*))?\)")
-_COPY_ROCM = re.compile(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
+# Of the first rocprof and of ONNX Runtime.
+_COPY_LONG = re.compile(r"(?:Copy|Memcpy)(Host|Device|Peer)To(Host|Device|Peer)\b")
 # Of Intel's PTI, where M is memory of the host, and of PaddlePaddle.
 _COPY_SHORT = re.compile(r"(?:\w+\(([HMD])2([HMD])\)|MEMCPY_([HD])to([HD]))")
 
@@ -45,7 +46,7 @@ def parse_transfer(name: str, is_set: bool) -> dict[str, object]:
     match = _COPY.match(name)
     if is_set:
         return {"kind": "memset", "target_memory": match["source"] if match else None}
-    if rocm := _COPY_ROCM.match(name):
+    if rocm := _COPY_LONG.match(name):
         return {"kind": f"{rocm[1][0]}to{rocm[2][0]}", "source_memory": rocm[1], "target_memory": rocm[2]}
     if short := _COPY_SHORT.fullmatch(name):
         source, target = ("H" if place == "M" else place for place in short.groups() if place)

@@ -19,6 +19,7 @@ from profsvc.formats.pytorch.event_columns import TABLE_READERS, Devices, Rows
 from profsvc.formats.pytorch.event_times import NUMERIC, PRINTED, Times
 from profsvc.formats.pytorch.event_values import NO_ARGUMENTS, Event, Values, new_values
 from profsvc.formats.pytorch.events import BEGIN, COUNTERS, KINDS, is_ignored
+from profsvc.formats.pytorch.other_tools import PTI_CATEGORY
 from profsvc.formats.pytorch.xla import gpu_index
 from profsvc.formats.rocm.rocprof_v1_tables import SECTIONS
 from profsvc.tables.on_demand import pa
@@ -125,7 +126,7 @@ class _TableNumbers(dict[str | None, int]):
 
     def __missing__(self, category: str | None) -> int:
         name = (category or "").lower()
-        require_plain(name != COUNTERS)
+        require_plain(name not in (COUNTERS, PTI_CATEGORY))
         number = list(TABLE_READERS).index(_TABLES[KINDS[name]]) if name in KINDS else _NO_TABLE
         self[category] = number
         return number

@@ -43,10 +43,12 @@ class Arguments(msgspec.Struct, gc=False):
     blocks_per_sm: Metric = msgspec.field(default=None, name="blocks per SM")
     warps_per_sm: Metric = msgspec.field(default=None, name="warps per SM")
     occupancy: Metric = msgspec.field(default=None, name="est. achieved occupancy %")
+    occupancy_before: Metric = msgspec.field(default=None, name="theoretical occupancy %")
     grid: Sizes = NO_SIZES
     block: Sizes = NO_SIZES
     name: object = None
-    # Of XLA and the first rocprof.
+    # Of PaddlePaddle, XLA and the first rocprof.
+    paddle_occupancy: UnsetType = msgspec.field(default=UNSET, name="theoretical achieved occupancy %")
     kernel_details: UnsetType = UNSET
     memcpy_details: UnsetType = UNSET
     Memset_details: UnsetType = UNSET
@@ -171,6 +173,7 @@ def launch_values(events: list[Any], arguments: list[Arguments]) -> Values:
         "blocks per SM": _metrics([each.blocks_per_sm for each in arguments]),
         "warps per SM": _metrics([each.warps_per_sm for each in arguments]),
         "est. achieved occupancy %": _metrics([each.occupancy for each in arguments]),
+        "theoretical occupancy %": _metrics([each.occupancy_before for each in arguments]),
     }
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.json_stream import storable_text
 from profsvc.formats.parsing.numbers import MAX_INT64
+from profsvc.formats.pytorch.other_tools import METRICS as OTHER_METRICS
 from profsvc.formats.pytorch.xla import METRICS as XLA_METRICS
 
 # Microseconds since 1970 reach this in the year 5138; nanoseconds passed it in 1973.
@@ -45,6 +46,7 @@ METRICS = {
     "blocks per SM": ("block", 1),
     "warps per SM": ("warp", 1),
     "est. achieved occupancy %": ("1", 100),
+    "theoretical occupancy %": ("1", 100),  # as PyTorch 1.8.1 called the same
 }
 _PERCENT = re.compile(r"\.pct(?:_|\b)|_pct\b")
 _PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,12})?")
@@ -151,7 +153,7 @@ def metric_number(value: object) -> int | Decimal | None:
 
 def metrics_of(event: Event) -> Iterator[dict[str, object]]:
     """Yield the arguments of a kernel that are metrics."""
-    for name, (unit, divisor) in (METRICS | XLA_METRICS).items():
+    for name, (unit, divisor) in (METRICS | XLA_METRICS | OTHER_METRICS).items():
         if (value := metric_number(event.args.get(name))) is not None:
             number = float(value) / divisor
             yield {"metric": f"args:'{name}'", "raw_text": str(value), "value": number, "si_unit": unit}

@@ -13,7 +13,7 @@ from profsvc.formats.parsing.json_stream import Json, TruncatedJsonError, storab
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import MAX_EPOCH_S, MIN_EPOCH_S, SECOND, UTC
-from profsvc.formats.pytorch import malformed_events
+from profsvc.formats.pytorch import malformed_events, other_tools
 from profsvc.formats.pytorch import xla as kineto_xla
 from profsvc.formats.pytorch.event_blocks import ParsedEvents, parse
 from profsvc.formats.pytorch.events import BEGIN, COUNTERS, KINDS, Event, counters_of, is_ignored, metrics_of
@@ -31,6 +31,8 @@ MAX_SECTIONS = 10_000
 _BASE_KEY = '"baseTimeNanoseconds"'
 _BASE = re.compile(rf"(?<!\\){_BASE_KEY}\s*:\s*(-?[0-9]{{1,19}})(?![0-9.eE])")
 _OVERLAP_CHARS = 200
+# Members of a file of Kineto beside its events, one of which tells it from those of other tools.
+_KINETO_MEMBERS = frozenset(("schemaVersion", "deviceProperties", "baseTimeNanoseconds", "traceName"))
 _EVENTS_KEY = '"traceEvents"'
 _TAIL_BYTES = 1 << 16
 _LIST = re.compile(r"\[\s*\{")
@@ -54,15 +56,18 @@ def sniff(head: bytes) -> bool:
 class _TraceReader:
     """Converts the events of a trace to rows; keeps the facts of the whole file."""
 
-    def __init__(self, base: int) -> None:
+    def __init__(self, base: int, head: str) -> None:
         self.base, self.rows = base, Rows()
+        self.other = other_tools.tool_of(head)
+        self.kinds = {**KINDS, **self.other.kinds} if self.other else KINDS
         self.devices: dict[int, tuple[str | None, str | None]] = {}
         self.gpus: dict[object, int] = {}
         self.sections: dict[str, str] = {}
         self.passed = Counter[str]()
         self.taken = self.unreadable = self.counted = self.twice = 0
         self.kernels_seen = False
-        self.tool = TOOL
+        self.tool = self.other.name if self.other else TOOL
+        self.is_known = self.other is not None
         self.since_1970 = True
 
     def learn(self, key: str, value: object) -> None:
@@ -73,7 +78,8 @@ class _TraceReader:
                     major, minor, name = row.get("computeMajor"), row.get("computeMinor"), row.get("name")
                     capability = f"{major}.{minor}" if isinstance(major, int) and isinstance(minor, int) else None
                     self.devices[row["id"]] = (storable_text(name) if isinstance(name, str) else None, capability)
-        elif key == "baseTimeNanoseconds" and value != self.base:
+        self.is_known = self.is_known or key in _KINETO_MEMBERS
+        if key == "baseTimeNanoseconds" and value != self.base:
             raise BrokenInputError(
                 f"baseTimeNanoseconds is both {str(value)[:40]} and {self.base}, so the clock is ambiguous; "
                 "export the trace again"
@@ -90,10 +96,12 @@ class _TraceReader:
             self._section(values)
         elif (cells := values.get("args")) and values.get("ph") == "X" and "cat" not in values and "BeginNs" in cells:
             return self._rocprof(cells, str(values.get("pid")), line)
-        elif (theirs := kineto_xla.to_kineto_event(values, self.gpus)) is not None:
-            values, self.tool = theirs, XLA
+        converted = self._converted(values)
+        if converted is None:
+            return SKIP
+        values = converted
         category = str(values.get("cat")).lower() if values.get("ph") == "X" else None
-        event, kind = Event(values, self.base), KINDS.get(category or "")
+        event, kind = Event(values, self.base), self.kinds.get(category or "")
         if category == COUNTERS:
             return self._counters(event, line)
         if kind is None:
@@ -110,6 +118,18 @@ class _TraceReader:
         start = cast("int", common["start_ns"])
         self._date(start, start)
         return ROW
+
+    def _converted(self, values: Mapping[str, object]) -> Mapping[str, object] | None:
+        """Return an event as Kineto would write it; None for one without stored information."""
+        if self.other:
+            return self.other.convert(values)
+        if values.get("ph") == "X" and str(values.get("cat")).lower() == other_tools.PTI_CATEGORY:
+            self.tool = other_tools.PTI
+            return other_tools.pti_event(values)
+        if (theirs := kineto_xla.to_kineto_event(values, self.gpus)) is not None:
+            self.tool = XLA
+            return theirs
+        return values
 
     def _section(self, values: Mapping[str, object]) -> None:
         """Note the process or device name that a metadata event gives."""
@@ -248,6 +268,8 @@ class _BlockReader:
 
     def next(self) -> ParsedEvents | None:
         """Read the next block of events; None if the next event must be read alone."""
+        if self.file.other:
+            return None
         if self.singles:
             self.singles -= 1
             return None
@@ -286,7 +308,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a trace; a first look at its ends finds the base of its clock, which may stand behind the events."""
     with Text(stream) as text:
         base = _base_of(text)
-        json, file = Json(text.pieces()), _TraceReader(base)
+        json, file = Json(text.pieces()), _TraceReader(base, next(text.pieces(), ""))
         account, message, lines = LineAccount(file.rows), "", 0
         try:
             for first, values in _events(json, file):
@@ -310,7 +332,8 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
                 first = min(json.line, lines)
                 account.span(REJECT, first, lines, Record(REJECT, first, 0, "", [], "the file ends inside the trace"))
         account.finish(lines or json.lines())
-        facts = {"tool": file.tool, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
+        tool = {"tool": file.tool} if file.taken or file.is_known else {}
+        facts = {**tool, "encoding": text.encoding, **({"base_time_ns": str(base)} if base else {})}
         if file.taken and file.since_1970:
             facts["clock"] = UTC
         yield file.rows.batch(facts, "; ".join(filter(None, (*file.said(), account.message(), message))))
