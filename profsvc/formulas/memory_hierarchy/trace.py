@@ -5,13 +5,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.memory_hierarchy.lru import Ints
+from profsvc.formulas.memory_hierarchy.lru import Ints, by_key, dense
 
 LOAD, STORE, ATOMIC = range(3)
 AROUND, ALLOCATE = "around", "allocate"
 MODULO, HASHED = "modulo", "hashed"
 MAX_SECTORS = 8
 """Of a line: a bit each in eight."""
+MAX_JOINED = 1 << 62
+"""Of the numbers that stand for several keys."""
 
 
 class Cache(NamedTuple):
@@ -112,30 +114,38 @@ def coalesce(trace: Trace, line_bytes: int = 128, sector_bytes: int = 0) -> Requ
     sector = check_sectors(line_bytes, sector_bytes)
     ends = t["address"] + t["size"] - 1
     first, last = t["address"] // line_bytes, ends // line_bytes
-    begin, end = t["address"] % line_bytes // sector, ends % line_bytes // sector
+    begin, end = (t["address"] - first * line_bytes) // sector, (ends - last * line_bytes) // sector
     whole = line_bytes // sector - 1
-    names = ("block", "warp", "seq", "site", "kind")
-    columns = {name: t[name] for name in (*names, "epoch", "sm")} | {"line": first}
-    columns["sectors"] = _bits(begin, np.where(last > first, whole, end))
-    if extra := np.flatnonzero(last > first).tolist():
-        columns = {name: np.concatenate([x, x[extra]]) for name, x in columns.items()}
-        columns["line"][first.size :] = last[extra]
-        columns["sectors"][first.size :] = _bits(np.zeros_like(end[extra]), end[extra])
-    keys = [columns[name] for name in (*names, "line")]
-    if not _in_order(keys):
-        order = np.lexsort(keys[::-1])
-        columns = {name: x[order] for name, x in columns.items()}
-    apart = np.zeros(columns["line"].size, dtype=np.bool_)
-    apart[:1] = True
-    for name in names:
-        apart[1:] |= columns[name][1:] != columns[name][:-1]
-    number = np.cumsum(apart) - 1
-    apart[1:] |= columns["line"][1:] != columns["line"][:-1]
-    columns["request"] = number
-    needed = columns.pop("sectors").astype(np.uint8)
-    together = np.bitwise_or.reduceat(needed, np.flatnonzero(apart)) if needed.size else needed
-    kept = {name: columns[name][apart] for name in Requests._fields if name != "sectors"}
-    return Requests(**kept, sectors=together)
+    line, needed, place = first, _bits(begin, np.where(last > first, whole, end)), np.arange(first.size)
+    if (extra := np.flatnonzero(last > first)).size:
+        line, place = np.concatenate([first, last[extra]]), np.concatenate([place, extra])
+        needed = np.concatenate([needed, _bits(np.zeros_like(extra), end[extra])])
+    instruction = _joined([t[name] for name in ("block", "warp", "seq", "site", "kind")])[place]
+    if not _in_order([instruction, line]):
+        order = by_key(_joined([instruction, line]))
+        instruction, line, needed, place = instruction[order], line[order], needed[order], place[order]
+    apart = np.ones(line.size, dtype=np.bool_)
+    apart[1:] = instruction[1:] != instruction[:-1]
+    request = np.cumsum(apart) - 1
+    apart[1:] |= line[1:] != line[:-1]
+    at = np.flatnonzero(apart)
+    together = np.bitwise_or.reduceat(needed, at) if needed.size else needed
+    kept = {name: t[name][place[at]] for name in ("block", "warp", "epoch", "sm", "site", "kind")}
+    return Requests(**kept, line=line[at], request=request[at], sectors=together)
+
+
+def _joined(keys: list[Ints]) -> Ints:
+    """One number per row that ascends as its keys do, the first before the second and so on; no key is negative."""
+    joined, values = np.zeros(keys[0].size, dtype=np.int64), 1
+    for key in keys:
+        low, high = int(key.min(initial=MAX_JOINED)), int(key.max(initial=0))
+        if low >= high:
+            continue  # one value orders nothing
+        if values * (high - low + 1) > MAX_JOINED:
+            joined, key, values, low, high = dense(joined), dense(key), key.size, 0, key.size - 1
+        joined = joined * (high - low + 1) + (key - low)
+        values *= high - low + 1
+    return joined
 
 
 def check_sectors(line_bytes: int, sector_bytes: int) -> int:
@@ -165,9 +175,9 @@ def check_sectors(line_bytes: int, sector_bytes: int) -> int:
     return sector
 
 
-def _bits(first: Ints, last: Ints) -> Ints:
+def _bits(first: Ints, last: Ints) -> NDArray[np.uint8]:
     """Bits first to last, both included."""
-    return np.asarray((2 << last) - (1 << first))
+    return np.asarray((2 << last) - (1 << first)).astype(np.uint8)
 
 
 def _in_order(keys: list[Ints]) -> bool:
@@ -187,16 +197,17 @@ def _checked(trace: Trace, line_bytes: int) -> dict[str, Ints]:
         array = np.asarray(given)
         if array.dtype.kind not in "iub" and array.size:
             raise TypeError(f"{name} has dtype {array.dtype}; allowed: integers")
-        fields[name] = array.astype(np.int64)
+        fields[name] = array.astype(np.int64, copy=False)
     try:
         known = dict(zip(fields, np.broadcast_arrays(*fields.values()), strict=True))
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in fields.items())
         raise ValueError(f"the lengths differ: {shapes}") from None
-    known = {name: array.ravel() for name, array in known.items()}
+    # One number for all references stays one: ravel would write it out.
+    known = {name: array if array.ndim == 1 else array.ravel() for name, array in known.items()}
     for name, least in {**dict.fromkeys(known, 0), "sm": -1, "size": 1}.items():
-        if known[name].size and known[name].min() < least:
-            raise ValueError(f"{name} holds {known[name].min()}; allowed: {least} or more")
+        if known[name].size and fields[name].min() < least:
+            raise ValueError(f"{name} holds {fields[name].min()}; allowed: {least} or more")
     if known["kind"].max(initial=0) > ATOMIC or line_bytes < 1:
         raise ValueError(
             f"kind holds {known['kind'].max(initial=0)}, line_bytes is {line_bytes}; allowed: 0, 1, 2; 1 on"
