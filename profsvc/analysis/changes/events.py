@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ SETTINGS = (
 )
 """Facts that may move every kernel of a run, as may its tags."""
 TAG = "tag:"
+NO_OTHERS: Mapping[tuple[Any, Any, int], Sequence[float]] = MappingProxyType({})
 MARK_NUMBERS = re.compile(r"(, \d+ SMs?)?( \(\d+\))?$")
 """What follows the name of a load where it is marked several times, or with its busy SMs."""
 WINDOW_KINDS = ("power", "energy")
@@ -34,19 +37,26 @@ LEADING = {kind: place for place, kind in enumerate(("duration", *WINDOW_KINDS))
 MIN_TOGETHER, MIN_SHARE = 3, 0.5
 FAR, FAR_RATIO = 3.0, 2.0
 """Beyond so many distances of the quartiles, and so many times the median, a change is not part of a common one."""
+MAX_LEAN_P = 0.01
+"""Probability of chance from which on the other kernels say nothing by leaning the same way."""
 MAX_SHIFT_REST = 0.2
 """Share of the larger change of time that may be left over where time moved from one kernel to another."""
 
 
 def find_events(
-    found: Sequence[Row], series_of_run: Callable[[Row], int], totals: Mapping[tuple[str, str], tuple[float, float]]
+    found: Sequence[Row],
+    series_of_run: Callable[[Row], int],
+    totals: Mapping[tuple[str, str], tuple[float, float]],
+    others: Mapping[tuple[Any, Any, int], Sequence[float]] = NO_OTHERS,
 ) -> list[Event]:
     """Return the findings that are one event, as indices of ``found``, each in at most one.
 
     ``series_of_run`` returns how many durations the first run of a finding has. ``totals`` are the times per run before
-    and since, by series and kernel. An event has kind, members, slower, low and high (the smallest and largest relative
-    change of its durations), of (durations of the run), and for a clock its fact, before and after; for a shift
-    ``from_ns`` and ``to_ns``, the changes of both times per run.
+    and since, by series and kernel; ``others`` the changes of the other durations, by project, device and first run. An
+    event has kind, members, slower, low and high (the smallest and largest relative change of its durations), of
+    (durations of the run), and for a clock its fact, before and after; for a shift ``from_ns`` and ``to_ns``, the
+    changes of both times per run; for a change of kernels together ``leaning``, how many of the others went the same
+    way, and ``asked``, of how many, where these make it one.
 
     >>> clock = {"fact": "sm_clock_hz", "title": "SM clock", "unit": "Hz", "before": 2e9, "after": 1.88e9}
     >>> slow = {"project": "p", "device": "d", "run_id": 7, "kind": "duration", "kernel": "k", "series": "s",
@@ -59,8 +69,9 @@ def find_events(
     for place, row in enumerate(found):
         runs.setdefault((row["project"], row["device"], row["run_id"]), []).append(place)
     events: list[Event] = []
-    for own in runs.values():
-        for find in (_with_clock, _together, _shifted, _of_kernels):
+    for run, own in runs.items():
+        together = partial(_together, others=others.get(run, ()))
+        for find in (_with_clock, together, _shifted, _of_kernels):
             free = [place for place in own if not any(place in event["members"] for event in events)]
             events += find(found, free, series_of_run(found[own[0]]), totals)
     return events
@@ -103,28 +114,42 @@ def _with_clock(found: Sequence[Row], free: Sequence[int], of: int, totals: Any)
     return [_event(CLOCK, found, members, of, **told)]
 
 
-def _together(found: Sequence[Row], free: Sequence[int], of: int, totals: Any) -> list[Event]:
-    """Half of the durations of a run or more, all slower or all faster."""
+def _together(
+    found: Sequence[Row], free: Sequence[int], of: int, totals: Any, others: Sequence[float] = ()
+) -> list[Event]:
+    """Half of the durations of a run or more, all slower or all faster; or fewer, if the others lean the same way."""
     events = []
     for sign in (1, -1):
         members = [place for place in _durations(found, free) if sign * _change(found[place]) > 0]
-        members = _without_far(found, members)
-        if len(members) >= max(MIN_TOGETHER, MIN_SHARE * of):
-            told = found[members[0]]["differences"]
+        alone, leaning = _without_far(found, members), {}
+        if len(members) >= MIN_TOGETHER and len(alone) < MIN_SHARE * of and (lean := _leaning(others, sign)):
+            alone = _without_far(found, members, others)
+            leaning = {"leaning": lean, "asked": len(others)}
+        if len(alone) >= (MIN_TOGETHER if leaning else max(MIN_TOGETHER, MIN_SHARE * of)):
+            told = found[alone[0]]["differences"]
             first = [one for one in told if one["fact"] in SETTINGS or str(one["fact"]).startswith(TAG)]
-            events.append(_event(TOGETHER, found, members, of, settings=first))
+            events.append(_event(TOGETHER, found, alone, of, settings=first, **leaning))
     return events
 
 
-def _without_far(found: Sequence[Row], members: Sequence[int]) -> list[int]:
+def _leaning(others: Sequence[float], sign: int) -> int:
+    """Return how many of the other durations went one way, if that is beyond chance; else 0."""
+    from scipy.special import bdtrc
+
+    same = sum(sign * change > 0 for change in others)
+    return same if same and bdtrc(same - 1, len(others), 0.5) <= MAX_LEAN_P else 0
+
+
+def _without_far(found: Sequence[Row], members: Sequence[int], others: Sequence[float] = ()) -> list[int]:
     """Return the members that did not change far more than the others: those have a reason of their own.
 
-    Far is beyond the outer fence of Tukey, three times the distance of the quartiles, and twice the median.
+    ``others``: changes of the other durations, which count too. Far is beyond the outer fence of Tukey, three times the
+    distance of the quartiles, and twice the median.
     """
     if len(members) < MIN_TOGETHER:
         return list(members)
     changes = [abs(_change(found[place])) for place in members]
-    quarter, half, three = np.quantile(changes, [0.25, 0.5, 0.75])
+    quarter, half, three = np.quantile([*changes, *map(abs, others)], [0.25, 0.5, 0.75])
     fence = max(three + FAR * (three - quarter), FAR_RATIO * half)
     return [place for place, change in zip(members, changes, strict=True) if change <= fence]
 

@@ -108,7 +108,9 @@ def _report_of_night(
     found = with_costs(engine, found, looked.names)
     verdict = verdict._replace(found=sorted(found, key=severity))
     looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS], looked.names))
-    found, events = finding_differences(engine, verdict.found, looked.points, looked.causes, looked.names)
+    found, events = finding_differences(
+        engine, verdict.found, looked.points, looked.causes, looked.names, verdict.others
+    )
     suspected = suspicion_differences(engine, verdict.reruns, looked.points, looked.names)
     verdict, looked = verdict._replace(found=found, reruns=suspected), looked._replace(events=events)
     compose = partial(document, span, project, before, looked, verdict)

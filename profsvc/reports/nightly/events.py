@@ -35,7 +35,17 @@ def event_text(event: Row, found: Sequence[Row]) -> str:
         both = " to ".join(amount(event[side], event["unit"]) for side in ("before", "after"))
         return f"{event['title']} {both} ({change:+.1f} %): {several}"
     settings = ", ".join(map(difference_text, event["settings"]))
-    return f"{several} together{f': {settings}' if settings else '; no clock, driver or host is known to differ'}"
+    several += f" together{_leaning_text(event)}"
+    return several + (f": {settings}" if settings else "; no clock, driver or host is known to differ")
+
+
+def _leaning_text(event: Row) -> str:
+    """Return how many of the other kernels went the same way, none of them for sure."""
+    if not event.get("leaning"):
+        return ""
+    every = event["leaning"] == event["asked"]
+    lean = "all" if every else f"{event['leaning']} of"
+    return f" ({lean} {counted(event['asked'], 'other')} a little {'slower' if event['slower'] else 'faster'} too)"
 
 
 def _kernel_text(rows: Sequence[Row]) -> str:
