@@ -19,10 +19,11 @@ from profsvc.formats.timeseries.clock_names import (
     ORDINAL_NAMES,
     TIME_OF_DAY_NAMES,
     TIMESTAMP_NAMES,
-    ZONE,
     clock_words,
     date_order,
     letters_of,
+    zone_name,
+    zone_s,
 )
 from profsvc.formats.timeseries.column_mapping import SKIP, TIME, NamedColumn, column_places, missing_columns_message
 from profsvc.formats.timeseries.dates import DATE_ORDERS, AmbiguousDateParser
@@ -76,19 +77,6 @@ def _time_unit(label: str) -> str | None:
     return None
 
 
-def _zone_s(*labels: str) -> int | None:
-    """Return the offset in seconds from UTC of the times under labels; None if they do not name a zone.
-
-    >>> _zone_s("Date", "Time (UTC)"), _zone_s("Date Time, GMT-05:00"), _zone_s("Time")
-    (0, -18000, None)
-    """
-    match = next((found for label in labels if (found := ZONE.search(label))), None)
-    if match is None:
-        return None
-    ahead = int(match[2] or 0) * 3600 + int(match[3] or 0) * 60
-    return -ahead if match[1] == "-" else ahead
-
-
 def _times(cells: list[str]) -> tuple[TimeColumns, set[int]] | None:
     """Return the clock of a header, and the places of all columns that are clocks."""
     words = clock_words(cells)
@@ -102,12 +90,14 @@ def _times(cells: list[str]) -> tuple[TimeColumns, set[int]] | None:
     if dates and clocks:
         fraction = _fraction(words, clocks[0])
         labels = cells[dates[0]], cells[clocks[0]]
-        times = TimeColumns((dates[0], clocks[0]), None, fraction, _zone_s(*labels), date_order(*labels))
+        zone = zone_s(*labels), date_order(*labels), zone_name(*labels)
+        times = TimeColumns((dates[0], clocks[0]), None, fraction, *zone)
         return times, every | {*(fraction or ())[:1]}
     # After other columns, a column of times is a result, not a clock.
     for place in [*(place for found in (stamps, counts, clocks, dates) for place in found if place < 2), *late]:
         fraction = None if units[place] else _fraction(words, place)
-        times = TimeColumns((place,), units[place], fraction, _zone_s(cells[place]), date_order(cells[place]))
+        zone = zone_s(cells[place]), date_order(cells[place]), zone_name(cells[place])
+        times = TimeColumns((place,), units[place], fraction, *zone)
         return times, every | {*(fraction or ())[:1]}
     return None
 
@@ -252,7 +242,7 @@ class _MappedColumns:
         if whole and {*asked} <= {*whole[0].places}:
             return replace(whole[0], order=order), clocks
         return TimeColumns(
-            tuple(asked), None if order else unit or _time_unit(first), zone_s=_zone_s(first), order=order
+            tuple(asked), None if order else unit or _time_unit(first), zone_s=zone_s(first), order=order
         ), clocks
 
     def refusal(self) -> str:

@@ -28,8 +28,8 @@ def good(*folders: str) -> list[Path]:
 
 
 MONITORS = {
-    "afterburner", "codecarbon", "dcgm", "nvidia_smi", "nvidia_smi_dmon", "nvidia_smi_q", "nvml_energy", "prometheus",
-    "rocm_smi", "tegrastats", "zeus",
+    "afterburner", "codecarbon", "dcgm", "nvidia_smi", "nvidia_smi_dmon", "nvidia_smi_q", "nvml_energy",
+    "nvidia_smi_stats", "prometheus", "rocm_smi", "tegrastats", "zeus",
 }  # fmt: skip
 PHASE = ("name", "start_ns", "duration_ns", "domain", "active_sms", "launches", "line")
 FOLDERS = sorted({path.parent.name for end in (TRUTH, REFUSAL) for path in ROOT.glob(f"*/*{end}")})

@@ -35,6 +35,9 @@ COLUMNS = {
 PARTS = ("cpu_energy", "gpu_energy", "ram_energy")
 # Rows that wait for a later row of their run.
 MAX_WAITING = 20_000
+STORED_BEFORE = (
+    "it includes line {} of the same run, more than {} rows before, whose energy is stored as that of the whole run"
+)
 # Timestamps are whole seconds, taken a moment after the duration.
 START_TOLERANCE_NS = 2 * SECOND
 
@@ -61,6 +64,7 @@ class _Row:
     duration_ns: int
     energies: Sequence[float]
     so_far: bool = False
+    is_stored: bool = False
 
     def is_included_in(self, later: "_Row") -> bool:
         """Tell whether a later row of the run counts from the same start, not from the end of this row."""
@@ -129,8 +133,12 @@ class _Reader(LogReader):
         row = _Row(number, line, [str(number), cell["timestamp"], *values], name, end[1] - duration, duration, energies)
         # The rows of tasks are separate; before run_id, each run had an experiment_id of its own.
         run = "" if "task_name" in cell else cell.get("run_id") or cell.get("experiment_id", "")
-        if run and (before := self._last_of_run.get(run)):
-            before.so_far = before.is_included_in(row)
+        before = self._last_of_run.get(run) if run else None
+        if before and before.is_included_in(row):
+            if before.is_stored:
+                self.log.reject(number, line, STORED_BEFORE.format(before.number, MAX_WAITING))
+                return
+            before.so_far = True
         self._last_of_run[run] = row
         self._waiting.append(row)
         if len(self._waiting) > MAX_WAITING:
@@ -150,6 +158,7 @@ class _Reader(LogReader):
 
     def _store_first(self) -> None:
         row = self._waiting.popleft()
+        row.is_stored = True
         self._begin(row.so_far)
         if row.so_far:
             self.log.row(row.number, row.cells, row.line)

@@ -19,6 +19,9 @@ TIMESTAMP_NAMES |= {
     "localtime",
     "timestamputc",
     "datetimestamp",
+    "timestamplocal",
+    "localtimestamp",
+    "localdatetime",
 }
 TIMESTAMP_NAMES |= {
     "epoch",
@@ -73,6 +76,20 @@ ZONE = re.compile(r"(?<![A-Za-z])(?:UTC|GMT) ?(?:([-+]) ?([0-9]{1,2})(?::?([0-9]
 _ORDER = re.compile(r"[(\[]\s*([YyMDd])\1{0,3}[-/. ]([YyMDd])\2{0,3}[-/. ]([YyMDd])\3{0,3}\b[^()\[\]]*[)\]]")
 _ZONE_LETTERS = re.compile(r"[(\[](?:[CEW]ES?T|BST|IST|MSK|[ECMP][SD]T|JST|KST|HKT|SGT|AE[SD]T|LOCAL|local)[)\]]")
 
+# The first column of counters of Windows: the zone of its computer, and by how many minutes UTC is ahead of it.
+PDH = re.compile(r"\(PDH-CSV [0-9.]+\)(?: \([^()]*\)\((-?[0-9]{1,4})\))?")
+PDH_ORDER = "mdy"
+ZONE_NAME = re.compile(
+    r"\b(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)(?:/[A-Z][A-Za-z_]{2,30}){1,2}\b"
+)
+
+_ZONE_TITLE = re.compile(
+    r"(?i)\b(?:time[ _-]?zone|zeitzone|fuseau horaire|zona horaria|tz|utc[ _-]?offset|gmt[ _-]?offset)\b[^\n]?"
+)
+_OFFSET = re.compile(r"(?:(?:UTC|GMT) ?)?(?:([-+]) ?([0-9]{1,2})(?::?([0-9]{2}))?)|UTC|GMT|Z", re.IGNORECASE)
+_AROUND = " \t\r\n\"':=;,#"
+MAX_TITLE_CHARS, MAX_ZONE_CHARS = 300, 60
+
 
 def date_order(*labels: str) -> str | None:
     """Return the order of the fields of dates that one of the labels names; None if none does.
@@ -80,6 +97,8 @@ def date_order(*labels: str) -> str | None:
     >>> date_order("Time(DD/MM/YYYY h:mm:ss A)"), date_order("Date [yyyy-MM-dd]"), date_order("Time (s)")
     ('dmy', 'ymd', None)
     """
+    if any(map(PDH.fullmatch, labels)):
+        return PDH_ORDER
     for label in labels:
         if (match := _ORDER.search(label)) and len(order := "".join(match.groups()).lower()) == len(set(order)):
             return order if order in DATE_ORDERS else None
@@ -105,13 +124,58 @@ def clock_words(cells: list[str]) -> list[str]:
     ['date', 'time', 'data', 'p', '', 'time', 'date']
     """
     # A percentage of the time is not a clock.
-    words = [letters_of(_bare(split_label(cell)[0])) if "%" not in cell else "" for cell in cells]
+    words = [_clock_word(cell) if "%" not in cell else "" for cell in cells]
     for place, pair in enumerate(itertools.pairwise(words)):
         if pair in CLOCK_PAIRS:
             words[place : place + 2] = "date", "time"
     return words
 
 
+def _clock_word(cell: str) -> str:
+    return "timestamp" if PDH.fullmatch(cell) else letters_of(_bare(split_label(ZONE_NAME.sub("", cell))[0]))
+
+
 def _bare(name: str) -> str:
     """Return a name without the zone and the order of a date."""
     return _ZONE_LETTERS.sub("", _ORDER.sub("", ZONE.sub("", name)))
+
+
+def zone_s(*labels: str) -> int | None:
+    """Return the offset in seconds from UTC of the times under labels; None if they do not name a zone.
+
+    >>> zone_s("Date", "Time (UTC)"), zone_s("Date Time, GMT-05:00"), zone_s("Time")
+    (0, -18000, None)
+    >>> zone_s("(PDH-CSV 4.0) (India Standard Time)(-330)")
+    19800
+    """
+    for label in labels:
+        if windows := PDH.fullmatch(label):
+            return -60 * int(windows[1]) if windows[1] else None
+        if match := ZONE.search(label):
+            ahead = int(match[2] or 0) * 3600 + int(match[3] or 0) * 60
+            return -ahead if match[1] == "-" else ahead
+    return None
+
+
+def zone_name(*labels: str) -> str:
+    """Return the time zone that one of the labels names, such as Europe/Berlin; empty if none does."""
+    return next((found[0] for label in labels if (found := ZONE_NAME.search(label))), "")
+
+
+def titled_zone(line: str) -> tuple[int | None, str]:
+    """Return the offset in seconds, or the name, of the time zone that a line above a table gives.
+
+    An offset with a place, as Windows shows it, is that of the winter, so it is a name.
+
+    >>> titled_zone("# Timezone: UTC+02:00"), titled_zone("Time zone;Europe/Berlin"), titled_zone("Zone 1;2")
+    ((7200, ''), (None, 'Europe/Berlin'), (None, ''))
+    >>> titled_zone('"Time Zone:","(UTC+01:00) Amsterdam, Berlin"')
+    (None, '(UTC+01:00) Amsterdam, Berlin')
+    """
+    if (title := _ZONE_TITLE.search(line[:MAX_TITLE_CHARS])) is None:
+        return None, ""
+    said = re.split("[;\t]", line[title.end() - 1 :].strip(_AROUND))[0].strip(_AROUND)
+    if offset := _OFFSET.fullmatch(said.strip("()[] ")):
+        ahead = int(offset[2] or 0) * 3600 + int(offset[3] or 0) * 60
+        return (-ahead if offset[1] == "-" else ahead), ""
+    return None, said[:MAX_ZONE_CHARS] if any(map(str.isalpha, said)) else ""

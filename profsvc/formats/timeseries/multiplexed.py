@@ -18,7 +18,6 @@ from profsvc.formats.parsing.numbers import NOT_NUMBERS
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.formats.timeseries.columns import STATES, gpu_number
 from profsvc.formats.timeseries.labels import Channel
-from profsvc.formats.timeseries.readings import MAX_CHANNELS
 from profsvc.formats.timeseries.table_blocks import Texts
 from profsvc.formats.timeseries.time_columns import is_numeric
 
@@ -47,7 +46,7 @@ _ANY = ""
 # A column that names its two states, such as Throttling [Yes/No].
 _STATES = re.compile(r".*[\[(].*/.*[\])]\s*")
 # The most GPUs of one machine, and the most sensors of one log.
-MAX_GPUS, MAX_NAMES = 64, 512
+MAX_GPUS, MAX_NAMES, MAX_SENSORS = 64, 512, 2_000
 # The rows in percent that may break the order, as a reading may be lost.
 MAX_LOST_PERCENT = 5
 
@@ -211,10 +210,10 @@ class RowKeys:
         if first is None:
             first = self._first[key] = len(every)
             every += [self._channel(one, key) for one in plain]
-            if len(every) > MAX_CHANNELS:
+            if len(every) > MAX_SENSORS:
                 raise BrokenInputError(
                     f"{len(self._first)} different {', '.join(self.roles.values())}s with {len(plain)} columns of "
-                    f"readings each are more than {MAX_CHANNELS} sensors, the maximum; check the file"
+                    f"readings each are more than {MAX_SENSORS} sensors, the maximum; check the file"
                 )
         return first
 

@@ -14,6 +14,8 @@ from profsvc.formats.parsing.ledger import Ledger
 from profsvc.formats.parsing.numbers import NumberFormat, Numbers
 from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, Record
 from profsvc.formats.parsing.text import Text
+from profsvc.formats.parsing.timestamps import LOCAL
+from profsvc.formats.timeseries.clock_names import ZONE_NAME
 from profsvc.formats.timeseries.labels import UNKNOWN, Channel, channel
 from profsvc.formats.timeseries.multiplexed import RowKeys
 from profsvc.formats.timeseries.readings import Rows, clock_metadata
@@ -188,7 +190,17 @@ class _TableRows:
             return "no samples: the file has no complete row with a time; record or export it again"
         if not self._selected.channels:
             return f"no samples: no column has only numbers; left out: {self._left_out()}"
-        return f"columns without readings are left out: {self._left_out()}" if self._selected.left else ""
+        left = f"columns without readings are left out: {self._left_out()}" if self._selected.left else ""
+        return "; ".join(filter(None, (left, self._zone())))
+
+    def _zone(self) -> str:
+        """Return how to apply the time zone that the file only names; empty if there is none to apply."""
+        first, name = self.readings.first, self._layout.times.zone_name if self._layout else ""
+        if not name or first is None or first.kind != LOCAL:
+            return ""
+        known = ZONE_NAME.search(name)
+        zone = known[0] if known else "with its name, such as Europe/Berlin"
+        return f"the file says that its time zone is {name}, which is not applied; add --timezone {zone}"
 
     def _left_out(self) -> str:
         return ", ".join(self._selected.left)[:MAX_TEXT_CHARS]

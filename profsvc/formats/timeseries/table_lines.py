@@ -18,6 +18,7 @@ from profsvc.formats.parsing.numbers import NOT_NUMBERS
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, UNITS, Record
 from profsvc.formats.parsing.text import Text, ends_inside
 from profsvc.formats.parsing.trailing_cells import TrailingCells, named_width
+from profsvc.formats.timeseries.clock_names import titled_zone
 from profsvc.formats.timeseries.labels import Channel, channel, unit_of
 from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock, parse
 from profsvc.formats.timeseries.time_columns import TimeColumns, is_numeric
@@ -263,6 +264,12 @@ class _Scanner:
     stored: bool = False
     rejected: bool = False
     spare: TrailingCells = field(default_factory=lambda: TrailingCells(0))
+    zone: tuple[int | None, str] = (None, "")
+
+    def _note_zone(self, line: str) -> None:
+        """Keep the time zone that a line above the table gives."""
+        if (zone := titled_zone(line)) != (None, ""):
+            self.zone = zone
 
     def feed(self, number: int, line: str) -> Record:
         layout = self.layout
@@ -271,6 +278,11 @@ class _Scanner:
         if layout is None:
             found = layout_of(line, self.style)
             self.layout = layout = replace(found, line=number) if found else None
+            if layout is None:
+                self._note_zone(line)
+            elif layout.times.zone_s is None and self.zone != (None, ""):
+                times = replace(layout.times, zone_s=self.zone[0], zone_name=layout.times.zone_name or self.zone[1])
+                self.layout = layout = replace(layout, times=times)
             if layout is not None:
                 self.spare = TrailingCells(layout.width, layout.sign)
             if layout is not None and layout.headless:

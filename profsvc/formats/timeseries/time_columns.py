@@ -34,8 +34,8 @@ class TimeColumns:
     """The columns of the clock: their places, and the unit where they count; None where dates may stand.
 
     ``fraction`` is the place of the column with the fraction of the second, and its digits: 3 for milliseconds.
-    ``zone_s`` is how far the dates are ahead of UTC, where the header says it, ``order`` that of their fields, where
-    the user says it.
+    ``zone_s`` is how far the dates are ahead of UTC, where the header says it, ``zone_name`` their time zone where the
+    file only names it, ``order`` that of their fields, where the user says it.
     """
 
     places: tuple[int, ...]
@@ -43,6 +43,7 @@ class TimeColumns:
     fraction: tuple[int, int] | None = None
     zone_s: int | None = None
     order: str | None = None
+    zone_name: str = ""
 
     def text(self, cells: Sequence[str]) -> str:
         """Return the time of a row as one text."""

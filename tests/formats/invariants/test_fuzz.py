@@ -53,14 +53,14 @@ def test_a_long_line_takes_no_more_than_its_length(name, before, piece, behind):
     ("name", "header", "row"),
     [
         ("nvidia-smi", b"timestamp" + b", power.draw [W]" * 2001, b"2026/11/20 13:16:16.215" + b", 1.00 W" * 2001),
-        ("timeseries", b"Time (s)" + b",P (W)" * 2001, b"0.5" + b",1" * 2001),
+        ("timeseries", b"Time (s)" + b",P (W)" * 4001, b"0.5" + b",1" * 4001),
         # Each column is sorted by the names of the others, which took hours for so many.
         ("rocm-smi", b"timestamp,gpu" + b",mem,gfx" * 50_000, b"1700000000,0" + b",1,1" * 50_000),
     ],
     ids=["nvidia-smi", "timeseries", "rocm-smi"],
 )
 def test_more_columns_than_any_log_has_are_refused(name, header, row):
-    with pytest.raises(InputError, match=r"2000; (?:check the file|keep those you need)"):
+    with pytest.raises(InputError, match=r"[24]000; (?:check the file|keep those you need)"):
         list(formats.read(io.BytesIO(header + b"\n" + row + b"\n"), name)[1])
 
 

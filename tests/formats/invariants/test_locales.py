@@ -118,6 +118,7 @@ UNREAD = {
     "nsys_stats/several_reports",  # the fixed columns of one report are taken for those of the next
     "nvprof/unified_memory_trace",  # a column of addresses, counts and sizes says nothing about signs
     "timeseries/epoch_ms",  # nobody groups an epoch
+    "timeseries/windows_counters",  # Windows prints a point everywhere: nothing tells a grouped whole number
     "yokogawa/scpi_logger",  # commas and tabs between the cells: a decimal comma cannot be told
 }
 # Files that the printing here cannot follow.
