@@ -1,6 +1,7 @@
 """The connection to a service: requests with a token, sent again where they were not answered."""
 
 import random
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -47,7 +48,10 @@ class Connection:
         if token and not (token.isascii() and token.isprintable()):
             raise UsageError("the token has characters that tokens never have; check PROFSVC_TOKEN")
         headers = {"user-agent": "profsvc"} | ({"authorization": f"Bearer {token}"} if token else {})
-        self._http = httpx.Client(headers=headers, timeout=TIMEOUT, transport=transport)
+        # To load the certificates takes longer than a request. Over http nothing asks for them; by this context, which
+        # knows none, every other host is refused.
+        verify = True if url.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._http = httpx.Client(headers=headers, timeout=TIMEOUT, verify=verify, transport=transport)
 
     def __enter__(self) -> Self:
         """Give the client itself."""

@@ -2,6 +2,7 @@
 
 import io
 import json
+import ssl
 
 import httpx
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 from profsvc import errors, store
 from profsvc.client import Client, uploads
+from profsvc.client.connection import Connection
 from profsvc.client.protocol import ERRORS_BY_CODE
 from profsvc.errors import (
     AccessError,
@@ -268,3 +270,13 @@ def test_a_closed_service_says_that_a_token_is_needed(site):
         pytest.raises(TokenError),
     ):
         client.rows("runs")
+
+
+def test_certificates_are_loaded_only_for_a_service_that_has_one(monkeypatch):
+    given = []
+    monkeypatch.setattr(httpx, "Client", lambda **options: given.append(options["verify"]))
+    for url in ("https://profsvc.example", AWAY):
+        Connection(url)
+    assert given[0] is True
+    # Whatever is reached over http by mistake is still held to a certificate, and none is known.
+    assert (given[1].verify_mode, given[1].check_hostname, given[1].get_ca_certs()) == (ssl.CERT_REQUIRED, True, [])

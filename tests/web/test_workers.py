@@ -58,7 +58,7 @@ class Served(NamedTuple):
         until = time.monotonic() + 60
         while True:
             try:
-                return httpx.get(self.url + path, params=params, timeout=60)
+                return httpx.get(self.url + path, params=params, timeout=60, verify=False)
             except httpx.TransportError:
                 assert time.monotonic() < until
                 time.sleep(0.1)
@@ -124,7 +124,9 @@ def test_two_processes_are_one_service(either, tmp_path):
         first, second = wait_for(lambda: len(found := service.workers()) == 2 and found)
         sent = list(
             pool.map(
-                lambda given: httpx.post(f"{service.url}/v1/uploads?run=r{given[0]}", content=given[1], timeout=60),
+                lambda given: httpx.post(
+                    f"{service.url}/v1/uploads?run=r{given[0]}", content=given[1], timeout=60, verify=False
+                ),
                 enumerate(exports(6)),
             )
         )
@@ -160,7 +162,9 @@ def test_uploads_go_on_while_processes_are_killed(engine, tmp_path):
             until = time.monotonic() + 120
             while number not in told and time.monotonic() < until:
                 with suppress(httpx.TransportError):
-                    answer = httpx.post(f"{service.url}/v1/uploads?run=r{number}", content=body, timeout=60)
+                    answer = httpx.post(
+                        f"{service.url}/v1/uploads?run=r{number}", content=body, timeout=60, verify=False
+                    )
                     if answer.status_code in (200, 201):
                         told[number] = answer.json()["upload_id"]
                 time.sleep(0.05)
