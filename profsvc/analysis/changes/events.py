@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +28,6 @@ SETTINGS = (
 )
 """Facts that may move every kernel of a run, as may its tags."""
 TAG = "tag:"
-NO_OTHERS: Mapping[tuple[Any, Any, int], Sequence[float]] = MappingProxyType({})
 MARK_NUMBERS = re.compile(r"(, \d+ SMs?)?( \(\d+\))?$")
 """What follows the name of a load where it is marked several times, or with its busy SMs."""
 WINDOW_KINDS = ("power", "energy")
@@ -43,20 +41,28 @@ MAX_SHIFT_REST = 0.2
 """Share of the larger change of time that may be left over where time moved from one kernel to another."""
 
 
+class Siblings(NamedTuple):
+    """Durations beside those that have findings since adjacent nights."""
+
+    board: tuple[Any, Any]  # project and device
+    runs: tuple[int, ...]  # that the findings begin with
+    changes: list[float]  # of the other durations, relative
+
+
 def find_events(
     found: Sequence[Row],
     series_of_run: Callable[[Row], int],
     totals: Mapping[tuple[str, str], tuple[float, float]],
-    others: Mapping[tuple[Any, Any, int], Sequence[float]] = NO_OTHERS,
+    siblings: Sequence[Siblings] = (),
 ) -> list[Event]:
     """Return the findings that are one event, as indices of ``found``, each in at most one.
 
     ``series_of_run`` returns how many durations the first run of a finding has. ``totals`` are the times per run before
-    and since, by series and kernel; ``others`` the changes of the other durations, by project, device and first run. An
-    event has kind, members, slower, low and high (the smallest and largest relative change of its durations), of
-    (durations of the run), and for a clock its fact, before and after; for a shift ``from_ns`` and ``to_ns``, the
-    changes of both times per run; for a change of kernels together ``leaning``, how many of the others went the same
-    way, and ``asked``, of how many, where these make it one.
+    and since, by series and kernel; ``siblings`` what the others did where findings begin within two nights, for noise
+    moves their begins. An event has kind, members, slower, low and high (the smallest and largest relative change of
+    its durations), of (durations of the run), and for a clock its fact, before and after; for a shift ``from_ns`` and
+    ``to_ns``, the changes of both times per run; for a change of kernels together ``leaning``, how many of the others
+    went the same way, and ``asked``, of how many, where these make it one.
 
     >>> clock = {"fact": "sm_clock_hz", "title": "SM clock", "unit": "Hz", "before": 2e9, "after": 1.88e9}
     >>> slow = {"project": "p", "device": "d", "run_id": 7, "kind": "duration", "kernel": "k", "series": "s",
@@ -68,13 +74,16 @@ def find_events(
     runs: dict[tuple[Any, ...], list[int]] = {}
     for place, row in enumerate(found):
         runs.setdefault((row["project"], row["device"], row["run_id"]), []).append(place)
+    near = [[place for run in one.runs for place in runs.get((*one.board, run), ())] for one in siblings]
+    asked = [(own, find) for own in runs.values() for find in (_with_clock, _together)]
+    asked += [(own, partial(_together, others=one.changes)) for own, one in zip(near, siblings, strict=True) if own]
+    asked += [(own, find) for own in runs.values() for find in (_shifted, _of_kernels)]
     events: list[Event] = []
-    for run, own in runs.items():
-        together = partial(_together, others=others.get(run, ()))
-        for find in (_with_clock, together, _shifted, _of_kernels):
-            free = [place for place in own if not any(place in event["members"] for event in events)]
-            events += find(found, free, series_of_run(found[own[0]]), totals)
-    return events
+    for own, find in asked:
+        free = [place for place in own if not any(place in event["members"] for event in events)]
+        events += find(found, free, series_of_run(found[own[0]]), totals)
+    order = {place: number for number, own in enumerate(runs.values()) for place in own}
+    return sorted(events, key=lambda event: order[event["members"][0]])
 
 
 def _durations(found: Sequence[Row], places: Sequence[int]) -> list[int]:
@@ -126,10 +135,14 @@ def _together(
             alone = _without_far(found, members, others)
             leaning = {"leaning": lean, "asked": len(others)}
         if len(alone) >= (MIN_TOGETHER if leaning else max(MIN_TOGETHER, MIN_SHARE * of)):
-            told = found[alone[0]]["differences"]
-            first = [one for one in told if one["fact"] in SETTINGS or str(one["fact"]).startswith(TAG)]
+            settings = (_settings(found[place]) for place in alone)
+            first = next((own for own in settings if own), [])  # one that begins a night early has none
             events.append(_event(TOGETHER, found, alone, of, settings=first, **leaning))
     return events
+
+
+def _settings(row: Row) -> list[Row]:
+    return [one for one in row["differences"] if one["fact"] in SETTINGS or str(one["fact"]).startswith(TAG)]
 
 
 def _leaning(others: Sequence[float], sign: int) -> int:

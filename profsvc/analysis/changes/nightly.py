@@ -5,7 +5,6 @@ change and the return are excluded. Later values confirm a finding or mark it as
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +14,10 @@ import pandas as pd
 from profsvc import specs
 from profsvc.analysis.changes.board_conditions import without_other_conditions
 from profsvc.analysis.changes.calm_nights import left_out_counts
+from profsvc.analysis.changes.events import Siblings
 from profsvc.analysis.changes.explanations.explained import explained
 from profsvc.analysis.changes.night_series import NightSeries, night_series, verdict_on
-from profsvc.analysis.changes.night_siblings import RunOfBoard, changes_of_others
+from profsvc.analysis.changes.night_siblings import siblings_of_found
 from profsvc.analysis.changes.open_findings import series_ranges, state_changes, without_returns
 from profsvc.analysis.changes.other_state_steps import with_steps_in_other_state
 from profsvc.analysis.changes.second_steps import with_second_steps
@@ -48,7 +48,7 @@ class NightlyFindings(NamedTuple):
     needed: int  # runs that the shortest of them lacks
     told: list[Row]  # steps that have another explanation: drift, levels that are visited, too close dependence
     left_out: Row  # what `left_out_counts` says
-    others: Mapping[RunOfBoard, Sequence[float]] = MappingProxyType({})  # what `changes_of_others` says
+    siblings: Sequence[Siblings] = ()  # what `siblings_of_found` says
 
 
 def find_changes(
@@ -82,7 +82,7 @@ def find_changes(
         int(needed[needed > 0].min()) if (needed > 0).any() else 0,
         [_identity(heads, one) | row for one, row in told.items()],
         left_out_counts(points, night.calm.left_out) | {"weekly": int(points["group"][night.weekly].nunique())},
-        changes_of_others(night, found),
+        siblings_of_found(night, found),
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import cause_differences, differences
-from profsvc.analysis.changes.events import NO_OTHERS, WINDOW_KINDS, find_events
+from profsvc.analysis.changes.events import WINDOW_KINDS, Siblings, find_events
 from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.analysis.changes.renames import KernelNames
 from profsvc.analysis.kernel_means import counters_of_means
@@ -42,13 +42,13 @@ def finding_differences(
     points: pd.DataFrame,
     causes: Mapping[str, Sequence[Mapping[str, Any]]],
     names: KernelNames,
-    others: Mapping[tuple[Any, Any, int], Sequence[float]] = NO_OTHERS,
+    siblings: Sequence[Siblings] = (),
 ) -> tuple[list[Row], list[Row]]:
     """Return the findings with their ``differences``, and the events that they make up.
 
     Differences are what else differs between the runs before a finding and those since. ``points`` are those of all
-    series; ``causes`` the parts of changes of time, by series; ``others`` the changes of the other durations, as
-    `find_events` takes them.
+    series; ``causes`` the parts of changes of time, by series; ``siblings`` what the others did, as `find_events`
+    takes them.
     """
     if not found:
         return [], []
@@ -90,7 +90,7 @@ def finding_differences(
         [row if row.get("state", "new") in OPEN_STATES else row | {"kind": ""} for row in explained],
         lambda row: int(by_run.get(row["run_id"], 0)),
         totals,
-        others,
+        siblings,
     )
     for event in events:
         for place in event["members"]:

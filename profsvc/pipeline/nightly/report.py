@@ -109,7 +109,7 @@ def _report_of_night(
     verdict = verdict._replace(found=sorted(found, key=severity))
     looked = looked._replace(causes=changed_causes(engine, verdict.found[:MAX_DETAILS], looked.names))
     found, events = finding_differences(
-        engine, verdict.found, looked.points, looked.causes, looked.names, verdict.others
+        engine, verdict.found, looked.points, looked.causes, looked.names, verdict.siblings
     )
     suspected = suspicion_differences(engine, verdict.reruns, looked.points, looked.names)
     verdict, looked = verdict._replace(found=found, reruns=suspected), looked._replace(events=events)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from profsvc.analysis.changes.events import find_events
+from profsvc.analysis.changes.events import Siblings, find_events
 from profsvc.analysis.changes.nightly import find_changes
 from profsvc.reports.nightly.events import event_text
 from tests.benchmarks.detection import points_of
@@ -33,7 +33,7 @@ def finding(number: int, change: float) -> dict:
 )
 def test_few_sure_kernels_are_one_change_where_the_others_lean_as_they_do(sure, others, kind):
     found = [finding(number, change) for number, change in enumerate(sure)]
-    events = find_events(found, lambda row: KERNELS, {}, {RUN: others})
+    events = find_events(found, lambda row: KERNELS, {}, [Siblings(RUN[:2], RUN[2:], others)])
     assert [event["kind"] for event in events] == ([kind] if kind else [])
     if kind and others:
         (event,) = events
@@ -44,8 +44,15 @@ def test_few_sure_kernels_are_one_change_where_the_others_lean_as_they_do(sure, 
 
 def test_a_kernel_that_changed_far_more_than_what_moved_all_is_no_part_of_it():
     found = [finding(0, 0.3), *(finding(number, 0.012) for number in range(1, 4))]
-    (event,) = find_events(found, lambda row: KERNELS, {}, {RUN: [0.009, 0.011] * 8})
+    (event,) = find_events(found, lambda row: KERNELS, {}, [Siblings(RUN[:2], RUN[2:], [0.009, 0.011] * 8)])
     assert event["members"] == [1, 2, 3]
+
+
+def test_begins_within_two_nights_are_one_change():
+    found = [finding(0, 0.012), finding(1, 0.011) | {"run_id": 37}, finding(2, 0.013) | {"run_id": 38}]
+    assert find_events(found, lambda row: KERNELS, {}) == []
+    (event,) = find_events(found, lambda row: KERNELS, {}, [Siblings(RUN[:2], (36, 37, 38), [0.01] * 17)])
+    assert (event["members"], event["leaning"]) == ([0, 1, 2], 17)
 
 
 def test_the_evaluation_says_how_the_others_moved():
@@ -55,9 +62,10 @@ def test_the_evaluation_says_how_the_others_moved():
     x[:3, -4:] += 6.0
     verdict = find_changes(points_of(x, np.arange(KERNELS)), [])
     assert {row["series"] for row in verdict.found} >= {"s000000", "s000001", "s000002"}
-    (changes,) = verdict.others.values()
-    assert list(verdict.others) == [(*RUN[:2], NIGHTS - 3)]
-    assert len(changes) == KERNELS - sum(row["run_id"] == NIGHTS - 3 for row in verdict.found)
-    assert np.mean(np.array(changes) > 0) > 0.8
-    assert np.median(changes) == pytest.approx(0.03, abs=0.015)  # 1.5 sd of 2 %
-    assert find_changes(points_of(x[:, :-4], np.arange(KERNELS)), []).others == {}
+    (siblings,) = verdict.siblings
+    assert siblings.board == RUN[:2]
+    assert set(siblings.runs) <= {row["run_id"] for row in verdict.found}
+    assert len(siblings.changes) == KERNELS - sum(row["run_id"] in siblings.runs for row in verdict.found)
+    assert np.mean(np.array(siblings.changes) > 0) > 0.8
+    assert np.median(siblings.changes) == pytest.approx(0.03, abs=0.015)  # 1.5 sd of 2 %
+    assert find_changes(points_of(x[:, :-4], np.arange(KERNELS)), []).siblings == []
