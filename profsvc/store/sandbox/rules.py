@@ -139,7 +139,8 @@ def too_large(words: str) -> UsageError:
 def no_space() -> UsageError:
     """Return the error for a query whose sorts exceed the limit of temporary files."""
     return UsageError(
-        "the query needs more temporary disk space than allowed or available; sort or group less data, such as one run"
+        "the query needs more temporary disk space than allowed or available; sort or group less data, such as one "
+        "run, or group by kernel_id instead of kernel; v1_kernel_totals has sums of launches (profsvc help howto/sql)"
     )
 
 
