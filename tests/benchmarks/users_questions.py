@@ -34,6 +34,10 @@ SIGNIFICANT = 9
 """Digits in which sums of equal numbers in another order agree."""
 SINCE = "2026-11-24"
 MAX_RATIO = 2.0
+ONE_PROCESS = "SET max_parallel_workers_per_gather = 0"
+"""The clock of a connection does not count its helpers."""
+MIN_S = 0.2
+"""A question is asked again until its answers have taken so long: clocks of servers count hundredths of seconds."""
 # SQLite keeps the order of a CROSS JOIN.
 BASE = "launches l CROSS JOIN shapes h"
 OF_SHAPE = "h.shape_id = l.shape_id"
@@ -56,6 +60,11 @@ P95 = """
 BASE_P95 = P95.format(key="kernel_id", rows=f"{BASE} WHERE {OF_SHAPE}")
 P95_NAMED = "SELECT k.kernel, g.p95 FROM ({}) g JOIN {} k ON k.kernel_id = g.kernel_id"
 KERNEL = KERNELS[7]
+METRICS_OF_RUN = (
+    f"SELECT l.launch_id, k.kernel_short, l.duration_ns, n.metric, m.value FROM {RUNS} CROSS JOIN metrics m"
+    " JOIN metric_names n ON n.metric_id = m.metric_id JOIN shapes h ON h.shape_id = l.shape_id"
+    f" JOIN kernels k ON k.kernel_id = h.kernel_id WHERE r.run_id = 1 AND {OF_RUN} AND m.launch_ref = l.launch_id"
+)
 # Question -> SQL over the views, and over the base tables.
 QUESTIONS = {
     "by kernel": (
@@ -119,9 +128,12 @@ QUESTIONS = {
     "metrics of a run": (
         "SELECT l.launch_id, l.kernel_short, l.duration_ns, m.metric, m.value FROM v1_launches l JOIN v1_metrics m"
         " ON m.launch_id = l.launch_id WHERE l.run_id = 1",
-        f"SELECT l.launch_id, k.kernel_short, l.duration_ns, n.metric, m.value FROM {RUNS} CROSS JOIN metrics m"
-        " JOIN metric_names n ON n.metric_id = m.metric_id JOIN shapes h ON h.shape_id = l.shape_id"
-        f" JOIN kernels k ON k.kernel_id = h.kernel_id WHERE r.run_id = 1 AND {OF_RUN} AND m.launch_ref = l.launch_id",
+        METRICS_OF_RUN,
+    ),
+    "the same, run named twice": (
+        "SELECT l.launch_id, l.kernel_short, l.duration_ns, m.metric, m.value FROM v1_launches l JOIN v1_metrics m"
+        " ON m.launch_id = l.launch_id WHERE l.run_id = 1 AND m.run_id = 1",
+        METRICS_OF_RUN,
     ),
     "95th percentile by kernel": (P95.format(key="kernel", rows="v1_launches"), P95_NAMED.format(BASE_P95, "kernels")),
     "the same by number": (
@@ -205,13 +217,16 @@ def compare(what: str, ask: Callable[[str], list[Any]], clock: Callable[[], floa
         for _ in range(rounds):
             found = []
             for way, query in enumerate(both):
-                begin = clock()
-                found.append(ask(query))
-                best[way] = min(best[way], clock() - begin)
+                begin, asked = clock(), 0
+                while not asked or clock() - begin < MIN_S:
+                    rows = ask(query)
+                    asked += 1
+                best[way] = min(best[way], (clock() - begin) / asked)
+                found.append(rows)
         assert comparable(found[0]) == comparable(found[1]), question
         answers.append(comparable(found[0]))
-        ratio = best[0] / max(best[1], 1e-4)
-        print(f"{question:28}{best[0] * 1e3:10.0f}{best[1] * 1e3:11.0f}{ratio:7.2f}", flush=True)
+        ratio = best[0] / best[1]
+        print(f"{question:28}{best[0] * 1e3:10.1f}{best[1] * 1e3:11.1f}{ratio:7.2f}", flush=True)
         if ratio > MAX_RATIO:
             plan = "EXPLAIN " if what == "Postgres" else "EXPLAIN QUERY PLAN "
             print(*(f"    {row[-1]}" for row in ask(plan + both[0])), sep="\n")
@@ -242,6 +257,7 @@ def main() -> None:
         address = url.set(drivername="postgresql").render_as_string(hide_password=False)
         with psycopg.connect(address, autocommit=True) as session:
             session.execute("ANALYZE")
+            session.execute(ONE_PROCESS)
             answers.append(
                 compare(
                     "Postgres",

@@ -16,7 +16,7 @@ from profsvc.workers.process import ENVIRONMENT, Limits, first_request, start_wo
 JOB = Path(__file__).with_name("sqlite_job.py")
 MAX_MEMORY_BYTES = 512 << 20
 """Maximum bytes of memory of a query, in addition to the idle process."""
-# Five million launches grouped by the names of their kernels sort half a gigabyte.
+# Five million launches grouped by the names of their kernels sort half a gigabyte, and 15 million too much.
 MAX_TEMP_FILE_BYTES = 1 << 30
 """Maximum bytes of a temporary file, which sorts use that do not fit into memory."""
 MAX_OPEN_FILES = 12
