@@ -34,8 +34,12 @@ FEW_ITERATIONS = "only the first {} iterations have rows of their own"
 Row = dict[str, Any]
 
 
+@store.snapshot
 def wall_time_of_run(engine: "Engine", run_id: int, *, asked: bool) -> list[Row]:
     """Return the rows of the wall time of a run as they are stored; none without a trace.
+
+    Kernels, transfers, calls and ranges are read in turns: over one connection, since each further one takes longer
+    than a short trace.
 
     Of a very long trace it is only added up where somebody ``asked`` for it; else what to do is noted.
     """
