@@ -57,6 +57,7 @@ _OTHER_FORMATS = re.compile(
     r"|quantity|Store No\.?|process_name|used_(?:gpu_)?memory.*",
     re.IGNORECASE,
 )
+_TIME_SYMBOL = re.compile(r"t_(s|ms|us|ns)")
 # The output of a program under a profiler is not a log.
 _BANNER = re.compile(r"=+[0-9A-Z]+=+ ")
 
@@ -72,6 +73,8 @@ def _time_unit(label: str) -> str | None:
             ("elapsed", "timestamp", "epoch", "unix")
         )
         return token if known else None
+    if symbol := _TIME_SYMBOL.fullmatch(label.strip()):
+        return symbol[1]
     if letters_of(label) in COUNT_NAMES and letters_of(label) != "t":
         return "ms" if letters_of(label) == "ms" or "milli" in label.lower() else "s"
     return None

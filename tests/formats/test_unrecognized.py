@@ -92,6 +92,10 @@ TEXTS = {
     "CarbonTracker": "2026-03-14 09:26:53 - CarbonTracker: The following components were found: GPU\n",
     "likwid-perfctr": "CPU name:\tIntel\nCPU type:\tIntel Icelake\nGroup 1: ENERGY\n",
     "a pointer of Git LFS": "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+    "gprof": "Flat profile:\n\nEach sample counts as 0.01 seconds.\n",
+    "HTA": "kernel_type,sum,max,min,std,mean,num_kernels\nCOMPUTATION,12.5,2.5,0.1,1.2,1.25,10\n",
+    "eco2AI": "id,project_name,experiment_description,epoch,start_time,duration(s)\n1,p,d,N/A,2022-06-01 10:00:00,12\n",
+    "MXNet": "Profile Statistics.\n\tNote that counter items are counter values and not time units.\n",
     "VTune": "Computing Task\tWork Size:Global\tComputing Task:Total Time\nzeCopy\t\t0.001\n",
 }
 
@@ -137,6 +141,10 @@ READABLE = {
     ),
     "GEOPM": (
         "# geopm_version: 3\nTIME|REGION_HINT|GPU_POWER\n0.0|nan|61.5\n0.005|nan|62.0\n",
+        *("power", TWO),
+    ),
+    "pyJoules": (
+        "timestamp;tag;duration;package_0;dram_0\n1595513410.455;a;0.5;30750000;9\n1595513411.455;b;2;124000000;9\n",
         *("power", TWO),
     ),
     "annotated CSV of InfluxDB": (

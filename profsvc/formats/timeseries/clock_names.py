@@ -77,7 +77,7 @@ _ORDER = re.compile(r"[(\[]\s*([YyMDd])\1{0,3}[-/. ]([YyMDd])\2{0,3}[-/. ]([YyMD
 _ZONE_LETTERS = re.compile(r"[(\[](?:[CEW]ES?T|BST|IST|MSK|[ECMP][SD]T|JST|KST|HKT|SGT|AE[SD]T|LOCAL|local)[)\]]")
 
 # The first column of counters of Windows: the zone of its computer, and by how many minutes UTC is ahead of it.
-PDH = re.compile(r"\(PDH-CSV [0-9.]+\)(?: \([^()]*\)\((-?[0-9]{1,4})\))?")
+PDH = re.compile(r"\(PDH-[CT]SV [0-9.]+\)(?: \([^()]*\)\((-?[0-9]{1,4})\))?")
 PDH_ORDER = "mdy"
 ZONE_NAME = re.compile(
     r"\b(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)(?:/[A-Z][A-Za-z_]{2,30}){1,2}\b"

@@ -40,7 +40,9 @@ TIME_OF_DAY = re.compile(
     r"(?:T|[ ,]+|^)([0-9]{1,5}):([0-9]{2}|[0-9](?=:))(?::([0-9]{1,2})(?:[.,]([0-9]{1,30})|:([0-9]{3}))?)?"
     # Spanish and newer American programs print p. m. and spaces that do not break.
     r"[ \u00a0\u202f]?([AaPp]\.?[ \u00a0\u202f]?[Mm]\.?)?"
-    r"[ ]?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?$"
+    # Behind an offset, Java prints the zone in brackets and JavaScript its name.
+    r"[ ]?(?:(?:UTC|GMT)(?=[-+]))?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?"
+    r"(?:(?:(?<=Z)|(?<=[-+][0-9]{4})|(?<=[-+][0-9]{2}:[0-9]{2}))(?:\[[\w/+-]+\]| \([\w ]+\)))?$"
 )
 _COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
 _MONTH = re.compile("|".join(MONTHS))
@@ -50,7 +52,7 @@ _NAMED = re.compile(
     r"(?:,?[- ](?P<year>[0-9]{4})(?P<rest>.*)|(?P<time> [0-9:.]{8,18}) (?P<year2>[0-9]{4}))"
 )
 # No stamp is longer.
-MAX_STAMP_CHARS = 60
+MAX_STAMP_CHARS = 90
 _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,20}(?:[.,][0-9]{0,30})?|[.,][0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?")
 
 

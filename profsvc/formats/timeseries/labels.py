@@ -66,7 +66,7 @@ _LAST |= {"mhz", "ghz", "kwh", "wh", "kib", "mib", "gib"}
 _SPELLED = {"mhz": "MHz", "ghz": "GHz", "kwh": "kWh", "wh": "Wh", "percent": "%", "pct": "%"}
 _SPELLED |= {"kib": "KiB", "mib": "MiB", "gib": "GiB"}
 # Unambiguous units at the end of any name: VDD_IN_mW.
-_PRINTED = {"mW", "kW", "mWh", "kWh", "Wh", "mJ", "kJ", "mA", "uA", "mV", "kV", "degC", "degF"}
+_PRINTED = {"mW", "kW", "mWh", "kWh", "Wh", "mJ", "kJ", "uJ", "mA", "uA", "mV", "kV", "degC", "degF"}
 # Words that change the unit after them: tokens per joule, kilo watts.
 _NOT_BEFORE = {"per", "milli", "micro", "nano", "kilo", "mega", "giga", "m", "k", "u", "n"}
 _LIMITS = {"limit", "cap", "tdp"}
@@ -143,7 +143,8 @@ def split_label(label: str) -> tuple[str, str | None]:
     if stem and suffix in _PRINTED:
         return label, suffix
     unit = unit_of(_SUFFIXES.get(suffix.lower(), "")) if stem else None
-    if unit and _is_of(stem, unit):
+    # Counters of RAPL are named after their domain: package-0_uj.
+    if unit and (_is_of(stem, unit) or suffix == "uj"):
         return label, unit.token
     parts = [part.lower() for part in _PARTS.findall(searched)]
     if len(parts) > 1 and parts[-1] in _LAST and parts[-2] not in _NOT_BEFORE and "/" not in label.rpartition(".")[2]:

@@ -52,3 +52,13 @@ def test_many_runs_in_bounded_memory(read_all, monkeypatch):
     assert whole == [*range(1, 20), 30]
     assert so_far == [20]
     assert lines == [*range(2, 21), 22]
+
+
+def test_a_row_that_includes_one_stored_long_before_is_rejected(read_all, monkeypatch):
+    monkeypatch.setattr(codecarbon, "MAX_WAITING", 3)
+    others = "".join(row(40, f"r{place}", 1, 1) for place in range(5))
+    content = read_all((HEADER + row(30, "a", 20, 1) + others + row(90, "a", 80, 4)).encode())
+    (reject,) = content.rows("rejects")
+    assert reject["line"] == 8
+    assert reject["reason"].startswith("it includes line 2 of the same run, more than 3 rows before")
+    assert totals(content)[0] == [1] * 6
