@@ -51,8 +51,9 @@ def columns(view: str) -> list[str]:
 
 
 def test_the_database_has_exactly_these_views(engine: Engine) -> None:
-    found = inspect(engine)
-    made = {view: [c["name"] for c in found.get_columns(view)] for view in found.get_view_names()}
+    with reading(engine) as connection:
+        found = inspect(connection)
+        made = {view: [c["name"] for c in found.get_columns(view)] for view in found.get_view_names()}
     assert made == {view: columns(view) for view in VIEWS}
 
 
