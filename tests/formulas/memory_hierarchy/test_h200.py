@@ -1,6 +1,7 @@
 """Hit ratios and DRAM traffic of simulated kernels against what an H200 counted for the same kernels."""
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +9,13 @@ import pytest
 
 from profsvc import specs
 from profsvc.analysis.launches.memory_traces import device_caches
-from profsvc.formulas.memory_hierarchy import LOAD, Trace, hierarchy_mc
+from profsvc.formulas.memory_hierarchy import LOAD, Trace, hierarchy_of, pack
 
 CAPTURED = Path(__file__).parents[3] / "fixtures" / "cache_patterns" / "h200.csv"
 POINTS = 0.03
 # Loads of a kernel that takes seconds to simulate; ``python -m tests.benchmarks.memory_hierarchy`` has longer ones.
 MOST_LOADS = 5_000_000
+LOADS_AT_ONCE = 1 << 18
 
 
 def rows(*kernels: str) -> list[dict[str, str]]:
@@ -31,18 +33,21 @@ def _threads(blocks: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
     return thread // threads, thread % threads
 
 
-def _trace(blocks: int, threads: int, address: np.ndarray, epoch: np.ndarray | int = 0) -> Trace:
-    """Loads of 4 bytes; ``address`` has a row per step and a column per thread of the grid; negative: no load."""
+def _trace(blocks: int, threads: int, address: np.ndarray, epoch: np.ndarray | int = 0) -> Iterator[Trace]:
+    """Loads of 4 bytes, some blocks at a time; ``address`` has a row per step and a column per thread of the grid."""
     block, lane = _threads(blocks, threads)
-    step = np.broadcast_to(np.arange(address.shape[0])[:, np.newaxis], address.shape)
-    at = [np.broadcast_to(x, address.shape) for x in (block, lane // 32, step, address, np.asarray(epoch))]
-    done = at[3] >= 0
-    block, warp, seq, address, epoch = (x[done] for x in at)
-    return Trace(block, warp, seq, 0, address, LOAD, 4, epoch)
+    step = np.arange(address.shape[0])[:, np.newaxis]
+    together = threads * max(1, LOADS_AT_ONCE // (threads * step.size))
+    for first in range(0, block.size, together):
+        some = slice(first, first + together)
+        own = address[:, some]
+        at = (np.broadcast_to(x, own.shape).ravel() for x in (block[some], lane[some] // 32, step, own, epoch))
+        block_of, warp, seq, place, passed = at
+        yield Trace(block_of, warp, seq, 0, place, LOAD, 4, passed)
 
 
-def trace_of(row: dict[str, str]) -> Trace:
-    """References of a kernel of the capture."""
+def parts_of(row: dict[str, str]) -> Iterator[Trace]:
+    """References of a kernel of the capture, in parts: memory that is new costs more than what is done in it."""
     first, second, blocks, threads = (int(row[name]) for name in ("first", "second", "blocks", "threads"))
     thread = np.arange(blocks * threads)
     if row["kernel"] == "col_sum":  # s += a[row * pitch + i]
@@ -60,7 +65,9 @@ def trace_of(row: dict[str, str]) -> Trace:
 def simulated(row: dict[str, str], runs: int = 8) -> tuple[np.ndarray, np.ndarray, float]:
     """Mean hit ratios, ratios of all runs, and mean bytes from DRAM."""
     runs = runs if int(row["blocks"]) <= 16 else 1  # large grids hardly vary
-    found = hierarchy_mc(trace_of(row), device_caches(specs.device("H200"), int(row["threads"]) // 32), runs=runs)
+    caches = device_caches(specs.device("H200"), int(row["threads"]) // 32)
+    packed = pack(parts_of(row), caches.line_bytes, sector_bytes=caches.sector_bytes)
+    found = hierarchy_of(packed, caches, runs=runs)
     return found.distribution.mean, found.ratios, 128 * float(found.dram_lines.mean())
 
 
