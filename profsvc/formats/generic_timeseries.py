@@ -59,7 +59,7 @@ _OTHER_FORMATS = re.compile(
 )
 _TIME_SYMBOL = re.compile(r"t_(s|ms|us|ns)")
 # The output of a program under a profiler is not a log.
-_BANNER = re.compile(r"=+[0-9A-Z]+=+ ")
+_BANNER = re.compile(r"=+[0-9A-Z]+=+ |={8} .*profiling result")
 
 
 def _time_unit(label: str) -> str | None:

@@ -88,13 +88,14 @@ def metric_name(cell: str) -> str:
 
 
 def parse_dimensions(text: str) -> tuple[int | None, int | None, int | None]:
-    """Return the three sizes of a grid or a block.
+    """Return the three sizes of a grid or a block; of a range, whose sizes are zeros, none.
 
-    >>> parse_dimensions("(256, 1, 1)")
-    (256, 1, 1)
+    >>> parse_dimensions("(256, 1, 1)"), parse_dimensions("(0, 0, 0)")
+    ((256, 1, 1), (None, None, None))
     """
     match = _DIMENSIONS.fullmatch(text.strip())
-    return (int(match[1]), int(match[2]), int(match[3])) if match else (None, None, None)
+    sizes = (int(match[1]), int(match[2]), int(match[3])) if match else (0, 0, 0)
+    return sizes if any(sizes) else (None, None, None)
 
 
 class UnitScales(dict[str, tuple[float, str]]):
