@@ -74,7 +74,7 @@ def test_a_service_ends_in_its_time_whatever_a_reader_does(tmp_path, signals):
 
             sender = threading.Thread(target=send)
             sender.start()
-            while "profsvc_queue_depth 1.0" not in httpx.get(f"{url}metrics", verify=False).text:
+            while "profsvc_queue_depth 1.0" not in httpx.get(f"{url}metrics", timeout=60, verify=False).text:
                 time.sleep(0.05)
             began = time.monotonic()
             for number in signals:
