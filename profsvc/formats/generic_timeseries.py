@@ -45,6 +45,7 @@ from profsvc.tables import Batch
 NAME = TIMESERIES
 
 TOOL = "log"
+UNNAMED = "the first, which has no name"
 # The columns among which a clock may be that is not one of the first two.
 MAX_LATE = 4
 _TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, ppk2, yokogawa)
@@ -122,7 +123,9 @@ def _fraction(words: list[str], clock: int) -> tuple[int, int] | None:
 def _layout(sign: str, cells: list[str]) -> Layout | None:
     while cells and not cells[-1]:
         cells = cells[:-1]
-    named = [cells[0].lstrip("# ") or cells[0], *cells[1:]] if cells else []
+    # Pandas prints the numbers of the rows below a cell without a name.
+    numbered = len(cells) > 2 and not cells[0]
+    named = ["index" if numbered else cells[0].lstrip("# ") or cells[0], *cells[1:]] if cells else []
     # Most tables of other tools have hundreds of columns and no clock among the first two, which is required below.
     if len(cells) < 2 or (_times(named[:2]) is None and LAST_NAMES.isdisjoint(map(letters_of, named[:MAX_LATE]))):
         return None
@@ -137,7 +140,9 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
     if not places or rocm_smi.is_header(cells) or any(other.layout(sign, cells) for other in _TABLES):
         return None
     return Layout(
-        sign, tuple(cells), times, tuple(places), _channels(named, places), turns=key_column_candidates(named, clocks)
+        *(sign, tuple(cells), times, tuple(places), _channels(named, places)),
+        turns=key_column_candidates(named, clocks),
+        left=(UNNAMED,) if numbered else (),
     )
 
 
