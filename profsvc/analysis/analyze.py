@@ -21,7 +21,7 @@ from profsvc.analysis.potential import launch_potential as potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.unknown_potential import without_uninformative_bounds
 
-VERSION = "45"
+VERSION = "46"
 """Raised when any number changes for the same input."""
 
 

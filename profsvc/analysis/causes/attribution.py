@@ -21,7 +21,7 @@ from profsvc.analysis.causes.issue_slots import barrier_causes, issue_causes
 from profsvc.analysis.causes.memory_queues import shared_units
 from profsvc.analysis.causes.on_chip_waits import on_chip_causes
 from profsvc.analysis.causes.staged_tiles import hidden_by_copies, overlap
-from profsvc.analysis.causes.time_budget import Array, TimeBudget
+from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots
 from profsvc.specs.advice.causes import causes
 
 UNEXPLAINED = "unexplained"
@@ -38,12 +38,7 @@ def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     without counts of stalls or active cycles has NaN.
     """
     budget = TimeBudget(counters, figures)
-    total: dict[str, Array] = {
-        "launch_overhead": budget.idle.ramp,
-        "grid_too_small": budget.idle.small_grid,
-        "tail_wave": budget.idle.tail,
-        "sm_imbalance": budget.idle.imbalance,
-    }
+    total = _idle_causes(budget)
     on_chip = on_chip_causes(budget)
     for parts in (
         issue_causes(budget, on_chip.causes["shared_memory_limit"]),
@@ -59,6 +54,26 @@ def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     total = hidden_by_copies(total, overlap(budget, np.fmax(*shared_units(budget.c))))
     table = pd.DataFrame(total, budget.c.index)
     return table.where(pd.Series(budget.known, table.index), np.nan)
+
+
+@np.errstate(all="ignore")
+def _idle_causes(budget: TimeBudget) -> dict[str, Array]:
+    """Return the causes of SMs without work.
+
+    The last blocks of a grid of several waves end later than others by one of them at most. Blocks that wait for their
+    longest warps last longer by what these work alone.
+    """
+    idle, waves = budget.idle, budget.c["waves_per_sm"]
+    longer = np.where(waves > 1, empty_slots(budget.c).ended_warps, 0.0)
+    of_tail = np.nan_to_num(idle.tail * longer)
+    of_last_blocks = np.nan_to_num(np.fmin(idle.imbalance, budget.active / waves) * longer)
+    return {
+        "launch_overhead": idle.ramp,
+        "grid_too_small": idle.small_grid,
+        "tail_wave": idle.tail - of_tail,
+        "sm_imbalance": idle.imbalance - of_last_blocks,
+        "warp_imbalance": of_tail + of_last_blocks,
+    }
 
 
 def savings(shares: pd.DataFrame, loss: Array) -> pd.DataFrame:

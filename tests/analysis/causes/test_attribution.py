@@ -50,6 +50,29 @@ def test_blocks_of_one_wave_that_end_early_are_unequal() -> None:
     assert table["dependent_instructions"][1] < table["dependent_instructions"][0]
 
 
+def test_slots_that_are_empty_for_longer_than_a_block_takes_to_start_are_of_ended_warps() -> None:
+    many = {"waves_per_sm": 100.0, "warps_per_block": 8.0, "max_warps_per_sm": 64.0}
+    waiting = QUIET | FLAWS["few_loads_in_flight"] | many | {"achieved_occupancy_fraction": 0.3}
+    # Eight blocks an SM: one starts every 157 cycles, so that all slots of 0.7 x 1,800 cycles may wait for one.
+    short, long = waiting, waiting | {"sm_active_cycles_avg": 1.8e6, "sm_elapsed_cycles_avg": 1.8e6}
+    table = shares([short, long | {"sm_active_cycles_max": 1.8e6}])
+    assert table["occupancy_block_size"][0] > 5 * table["warp_imbalance"][0]
+    assert table["warp_imbalance"][1] > 5 * table["occupancy_block_size"][1]
+
+
+def test_blocks_that_wait_for_their_longest_warps_end_later_than_others() -> None:
+    ragged = QUIET | {"waves_per_sm": 8.0, "warps_per_block": 8.0, "sm_active_cycles_avg": 1.62e5}
+    table = shares([ragged | {"achieved_occupancy_fraction": full} for full in (1.0, 0.3)])
+    assert table["sm_imbalance"].tolist() == pytest.approx([0.1, 0.1 * (1 - 0.7 + 0.5 / 8)], abs=0.02)
+    assert table["warp_imbalance"][1] - table["warp_imbalance"][0] > 0.05
+
+
+def test_more_than_a_block_at_the_end_is_of_longer_blocks() -> None:
+    unequal = QUIET | {"waves_per_sm": 8.0, "warps_per_block": 8.0, "sm_active_cycles_avg": 0.6e5}
+    table = shares([unequal | {"achieved_occupancy_fraction": full} for full in (1.0, 0.3)])
+    assert table["sm_imbalance"][1] > 0.9 * table["sm_imbalance"][0]
+
+
 @pytest.mark.parametrize("flaw", ["dependent_instructions", "few_loads_in_flight"])
 def test_no_resource_limits_the_warps_of_a_grid_of_less_than_one_wave(flaw: str) -> None:
     fitting = {
