@@ -30,7 +30,8 @@ from tests.command_line import parser_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = {
-    name: f"night_record_{name}" for name in ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+    name: f"night_record_{name}"
+    for name in ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 }
 BOARD = {"clock", "temperature"}  # kinds of findings and events of the board, whose state the record changed
 FIRST = datetime(2026, 6, 1, 2, tzinfo=UTC)

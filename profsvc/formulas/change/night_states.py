@@ -51,7 +51,8 @@ def night_states(x: Array) -> NightStates:
 
     with s the mean difference of adjacent nights. Where the board is in the other state for longer than ever, or where
     few series scatter less in one of them, all nights count: a change of the level alone, of all kernels at once, is
-    not another state.
+    not another state. A state of few nights adds little to the mean difference of all; once the board has left it, it
+    is one where a series goes elsewhere and its nights differ.
 
     Source: own model.
 
@@ -94,9 +95,13 @@ def night_states(x: Array) -> NightStates:
     steady = _spread(away[:, calm], USUAL_SHARE)
     noisier = _spread(away, USUAL_SHARE) >= MIN_NOISE_RATIO * steady
     enough = known[:, calm].sum(axis=1) >= MIN_CALM_NIGHTS
-    if calm.mean() < MIN_CALM_SHARE or (noisier & enough).mean() < MIN_AFFECTED_SHARE or _stays(calm):
+    elsewhere = _goes_elsewhere(away, calm, steady)
+    # A state that a board has left before is known, however few its nights are, by how these differ.
+    apart = elsewhere & (_spread(away[:, ~calm]) >= MIN_NOISE_RATIO * steady) & _left_before(calm)
+    share = (enough & (noisier | apart)).mean()
+    if calm.mean() < MIN_CALM_SHARE or share < MIN_AFFECTED_SHARE or _stays(calm):
         return every
-    return NightStates(calm, enough & (noisier | _goes_elsewhere(away, calm, steady)))
+    return NightStates(calm, enough & (noisier | elsewhere))
 
 
 def _goes_elsewhere(away: Array, calm: Bools, steady: Array) -> Bools:
@@ -107,6 +112,12 @@ def _goes_elsewhere(away: Array, calm: Bools, steady: Array) -> Bools:
     with np.errstate(all="ignore"):
         bound = np.maximum(MIN_JUMP_SPREADS, FEW_JUMPS / np.sqrt(known))
         return np.asarray(np.abs(_middle(jumps)[:, 0]) >= np.maximum(bound * steady, MIN_JUMP))
+
+
+def _left_before(calm: Bools) -> bool:
+    """Return whether the board was calm between two stretches of the other state, for as many nights as tell it."""
+    stretches = np.split(calm, np.flatnonzero(calm[1:] != calm[:-1]) + 1)
+    return any(bool(part[0]) and part.size >= MIN_CALM_NIGHTS for part in stretches[1:-1])
 
 
 def _middle(x: Array) -> Array:

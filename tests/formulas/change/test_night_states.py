@@ -38,6 +38,23 @@ def test_the_second_time_in_a_short_history_is_known() -> None:
     assert np.array_equal(states.calm, ~away)
 
 
+def test_a_state_of_few_nights_is_known_once_the_board_has_left_it() -> None:
+    """One night of 44 at the power limit, and three more: too few for the noise of all nights to tell."""
+    rng, away = np.random.default_rng([SEED, 1]), np.zeros(48)
+    away[[3, 43, 44, 45]] = 1.0
+    x = board(rng, away * rng.uniform(0.3, 2.0, 48))
+    states = night_states(x)
+    assert np.array_equal(states.calm, away == 0)
+    assert states.affected[:14].all()
+    assert night_states(x[:, 4:46]).calm.all(), "where it stays for the first time, it may have changed"
+
+
+def test_what_siblings_have_in_common_every_night_is_no_state() -> None:
+    rng = np.random.default_rng(SEED)
+    together = rng.standard_normal(70) + rng.standard_normal((60, 70))
+    assert night_states(100.0 + 2.0 * together).calm.all()
+
+
 def test_a_change_of_one_kernel_or_all_does_not_move_the_states() -> None:
     rng = np.random.default_rng(SEED)
     away = random_nights(rng, 60)
