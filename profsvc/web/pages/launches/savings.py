@@ -14,7 +14,7 @@ from profsvc.web.pages.rendering.tables import Column, Row
 PAIRS, MAX_PAIRS = 8, 500
 LAUNCHES_PER_PAIR = 5
 ORDERS = ("-saving", "saving", "kernel", "-kernel", "cause", "-cause", "launches", "-launches")
-_KEYS = {"saving": "saving_ns", "kernel": "kernel", "cause": "title", "launches": "launches"}
+_KEYS = {"saving": "saving_ns", "kernel": "kernel_short", "cause": "title", "launches": "launches"}
 
 
 def _first_launch(row: Row) -> str:
