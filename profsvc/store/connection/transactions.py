@@ -1,9 +1,10 @@
 """Transactions for reading and writing, reused connections, and the queue of writers."""
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -201,16 +202,28 @@ def writing(engine: Engine, attached: Mapping[str, Path] | None = None) -> Itera
         with translate_errors(engine):
             yield own
         return
-    # Attached files stay attached until the connection is closed.
-    connected = partial(_open if attached else _connection, engine, writes=True)
-    with exclusive_writer(engine), translate_errors(engine), connected() as connection:
-        for name, path in (attached or {}).items():
-            driver: Any = connection.connection.driver_connection
+    with exclusive_writer(engine), translate_errors(engine), _connection(engine, writes=True) as connection:
+        if not attached:
+            with connection.begin():
+                yield connection
+            return
+        driver: Any = connection.connection.driver_connection
+        (cached,) = driver.execute("PRAGMA main.cache_size").fetchone()
+        for name, path in attached.items():
             driver.execute(f"ATTACH ? AS {name}", (str(path),))
             driver.execute(f"PRAGMA {name}.synchronous = OFF")  # otherwise the commit would also wait for these files
-            driver.execute("PRAGMA main.cache_size = -4096")  # rows are only appended
+        driver.execute("PRAGMA main.cache_size = -4096")  # rows are only appended
         with connection.begin():
             yield connection
+        driver.execute(f"PRAGMA main.cache_size = {cached}")
+        # To open another connection takes longer than this. Where a file is still in use, its connection is closed; the
+        # rows are stored by now.
+        try:
+            for _, name, _ in driver.execute("PRAGMA database_list").fetchall():
+                if name not in {"main", "temp"}:
+                    driver.execute(f"DETACH {name}")
+        except sqlite3.OperationalError:
+            connection.invalidate()
 
 
 def _current_transaction(engine: Engine) -> Connection | None:

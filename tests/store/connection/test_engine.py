@@ -4,8 +4,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, event, text
@@ -339,13 +340,37 @@ def test_a_service_keeps_what_reads_and_writes_a_file_and_closes_what_has_others
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == BUSY_SECONDS * 1000
     sqlite3.connect(tmp_path / "other.sqlite").close()
     with writing(engine, {"other": tmp_path / "other.sqlite"}) as connection:
+        assert connection.connection.dbapi_connection is first
+    with reading(engine) as connection:
+        assert connection.connection.dbapi_connection is first
+        assert len(connection.exec_driver_sql("PRAGMA database_list").all()) == 1
+        assert connection.exec_driver_sql("PRAGMA cache_size").scalar() == -engines.POOLED_CACHE_KIB
+    with suppress(ZeroDivisionError), writing(engine, {"other": tmp_path / "other.sqlite"}) as connection:
         beside = connection.connection.dbapi_connection
+        raise ZeroDivisionError
     with changing_schema(engine) as connection:
         migrated = connection.connection.dbapi_connection
+    assert beside is not migrated
     for closed in (beside, migrated):
         assert isinstance(closed, sqlite3.Connection)
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             closed.execute("SELECT 1")
+    engine.dispose()
+
+
+def test_what_still_has_a_copied_file_beside_it_is_closed_and_its_rows_are_stored(tmp_path: Path) -> None:
+    engine, other = pooled(tmp_path / "store.sqlite"), tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(other, isolation_level=None)) as made:
+        made.execute("CREATE TABLE words AS VALUES ('a'), ('b')")
+    before = count(engine)
+    with kept_connections(engine):
+        with writing(engine, {"other": other}) as connection:
+            connection.execute(text("INSERT INTO texts (text) SELECT column1 FROM other.words"))
+            driver: Any = connection.connection.dbapi_connection
+            unread = driver.execute("SELECT * FROM other.words")
+            assert unread.fetchone() == ("a",)
+        assert count(engine) == before + 2
+        assert connection_of(engine) != id(driver)
     engine.dispose()
 
 
