@@ -12,6 +12,7 @@ from profsvc.analysis.potential.peaks import peaks
 from profsvc.specs.advice.causes import causes
 from tests.analysis.causes.sample_launches import FLAWS, QUIET
 
+MANY = {"waves_per_sm": 8.0, "warps_per_block": 8.0, "max_warps_per_sm": 64.0}
 NO_REPEAT = {"global_load_again_fraction": 0.0}
 
 
@@ -60,15 +61,21 @@ def test_slots_that_are_empty_for_longer_than_a_block_takes_to_start_are_of_ende
     assert table["warp_imbalance"][1] > 5 * table["occupancy_block_size"][1]
 
 
+def test_of_empty_slots_half_may_be_between_blocks_if_nobody_counted_how_long_these_last() -> None:
+    waiting = QUIET | FLAWS["few_loads_in_flight"] | {"waves_per_sm": 100.0, "warps_per_block": 8.0}
+    table = shares([waiting | {"achieved_occupancy_fraction": 0.3}])
+    assert table["occupancy_block_size"][0] > 0.2 * table["warp_imbalance"][0] > 0
+
+
 def test_blocks_that_wait_for_their_longest_warps_end_later_than_others() -> None:
-    ragged = QUIET | {"waves_per_sm": 8.0, "warps_per_block": 8.0, "sm_active_cycles_avg": 1.62e5}
+    ragged = QUIET | MANY | {"sm_active_cycles_avg": 1.62e5}
     table = shares([ragged | {"achieved_occupancy_fraction": full} for full in (1.0, 0.3)])
     assert table["sm_imbalance"].tolist() == pytest.approx([0.1, 0.1 * (1 - 0.7 + 0.5 / 8)], abs=0.02)
     assert table["warp_imbalance"][1] - table["warp_imbalance"][0] > 0.05
 
 
 def test_more_than_a_block_at_the_end_is_of_longer_blocks() -> None:
-    unequal = QUIET | {"waves_per_sm": 8.0, "warps_per_block": 8.0, "sm_active_cycles_avg": 0.6e5}
+    unequal = QUIET | MANY | {"sm_active_cycles_avg": 0.6e5}
     table = shares([unequal | {"achieved_occupancy_fraction": full} for full in (1.0, 0.3)])
     assert table["sm_imbalance"][1] > 0.9 * table["sm_imbalance"][0]
 
