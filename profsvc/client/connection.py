@@ -50,7 +50,7 @@ class Connection:
         headers = {"user-agent": "profsvc"} | ({"authorization": f"Bearer {token}"} if token else {})
         # To load the certificates takes longer than a request. Over http nothing asks for them; by this context, which
         # knows none, every other host is refused.
-        verify = True if url.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        verify = True if url.lower().startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._http = httpx.Client(headers=headers, timeout=TIMEOUT, verify=verify, transport=transport)
 
     def __enter__(self) -> Self:
