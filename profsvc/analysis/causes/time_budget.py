@@ -120,7 +120,7 @@ def empty_slots(c: Counts) -> EmptySlots:
     resident = c["theoretical_occupancy_fraction"] * c["max_warps_per_sm"] / c["warps_per_block"]
     lasts = c["sm_active_cycles_avg"] / np.fmax(waves, 1)
     starting = resident * BLOCK_START_CYCLES / lasts
-    # Where nobody counted how long blocks last, half of it may be between them.
+    # Where it is unknown how long blocks last, half may be between them.
     starting = np.where(waves > 1, np.where(np.isnan(starting), POSSIBLE * empty, starting), 0.0)
     rest = empty - np.fmin(empty, starting)
     at_end = np.fmin(rest, 1 / np.fmax(waves, 1))
