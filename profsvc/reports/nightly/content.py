@@ -103,6 +103,20 @@ def judged(row: Row) -> str:
     return DIRECTIONS[row["worse"]] if state in OPEN_STATES else str(state)
 
 
+def tone(document: Row) -> str:
+    """Return what a report is about: "worse", "changed", "calm", or "not judged" where no series could be.
+
+    >>> nothing = {"findings": [], "moved": [], "open": [], "reruns": [], "kernels": [], "series": {"tested": 3}}
+    >>> tone(nothing), tone(nothing | {"series": {"tested": 0}}), tone(nothing | {"open": [{"worse": 1}]})
+    ('calm', 'not judged', 'worse')
+    """
+    if any(judged(row) == "worse" for part in ("findings", "open") for row in document[part]):
+        return "worse"
+    if any(document[part] for part in ("findings", "moved", "open", "reruns")) or document.get("kernels"):
+        return "changed"
+    return "calm" if document["series"]["tested"] else "not judged"
+
+
 def head(document: Row) -> list[str]:
     """Return the lines above the parts: the summary, and the period of the report."""
     since = document["since"]

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from profsvc.reports.nightly import plots as nightly_plots
-from profsvc.reports.nightly.content import Finding, Part, foot, head, named
+from profsvc.reports.nightly.content import Finding, Part, foot, head, named, tone
 from profsvc.reports.nightly.parts import parts
 from profsvc.reports.plots.figure import LIGHT
 from profsvc.reports.rows import visible
@@ -42,9 +42,7 @@ def html(document: Mapping[str, Any], source: Callable[[Picture], str] | None = 
     where = source or _inside
     drawn = {one.name: f'src="{escape(where(one))}" alt="{_text(one.title)}"' for one in pictures(document)}
     first, *others = head(document)
-    worse = any(row["worse"] for part in ("findings", "open") for row in document[part])
-    calm = not (document["changed"] or document["open"] or document["reruns"])
-    colour = BAD if worse else CALM if calm else INK
+    colour = {"worse": BAD, "changed": INK}.get(tone(document), CALM)
     body = [
         f'<h1 style="font-size:20px;margin:0 0 8px;color:{colour}">{_text(first)}</h1>',
         *(_words(words) for words in others),

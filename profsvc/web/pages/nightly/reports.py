@@ -11,7 +11,7 @@ from starlette.responses import Response
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly import report_of_night
 from profsvc.reports.nightly import plots as nightly_plots
-from profsvc.reports.nightly.content import Part, foot, head, judged, named
+from profsvc.reports.nightly.content import Part, foot, head, named, tone
 from profsvc.reports.nightly.parts import parts
 from profsvc.views.nightly import report as report_view
 from profsvc.web.http.request_args import RequestArgs
@@ -24,6 +24,8 @@ from profsvc.web.pages.rendering.tables import Column, Row
 DEFAULT_ROWS, MAX_ROWS = 100, 2000
 FORM_FIELDS = ("project", "date", "zone")
 TAGS = {"worse": "bad", "better": "good"}
+# What a report is about -> the colour of its line.
+CLASSES = {"worse": "", "changed": "caution", "calm": "success", "not judged": "plain"}
 # Column title in a report -> the explanation of its numbers.
 COLUMN_EXPLANATIONS = {
     "before": "v1_findings.value_before", "after": "v1_findings.value_after", "change": "v1_findings.change",
@@ -108,7 +110,7 @@ def show_report(request: Request) -> Response:
         links=Links(json=path_to(request, f"/v1/reports/{number}"), sql=_findings_sql(number)),
         document=document,
         forms={title: path_to(request, f"/v1/reports/{number}.{form}") for title, form in forms.items()},
-        summary_class=_summary_class(document),
+        summary_class=CLASSES[tone(document)],
         parts=parts(document),
         pictures=_finding_figures(document),
         tags=TAGS,
@@ -121,12 +123,6 @@ def show_report(request: Request) -> Response:
 
 def _findings_sql(number: int) -> str:
     return f"select * from v1_findings where report_id = {number}"
-
-
-def _summary_class(document: Mapping[str, Any]) -> str:
-    if not document["changed"]:
-        return "success"
-    return "" if any(judged(row) == "worse" for row in document["findings"]) else "caution"
 
 
 def _finding_figures(document: Mapping[str, Any]) -> dict[str, Figure]:

@@ -140,6 +140,9 @@ def test_a_form_makes_the_report_of_a_night(closed):
         assert "Nightly report of 2026-01-20" in shown
         assert "Europe/Berlin" in shown
         assert sent(303, project="lab", date="2026-01-20", zone="Europe/Berlin").headers["location"] == made
+        short = page(service, sent(303, project="secret", date="2026-01-20").headers["location"])
+        assert "no series could be judged" in short
+        assert 'class="message plain lead"' in short
         assert "is before it" in sent(400, project="lab", date="2026-01-19").text
         assert "no project named" in sent(404, project="no such").text
         for wrong in ({"date": "yesterday"}, {"zone": "Mars/Olympus"}, {"luck": "1"}, {"project": "a\0b"}):
