@@ -65,6 +65,7 @@ from profsvc.formats.nvprof import csv_export as nvprof_csv
 from profsvc.formats.nvprof import text_export as nvprof_text
 from profsvc.formats.parsing.head import Head
 from profsvc.formats.parsing.line_account import LineCompletion
+from profsvc.formats.parsing.rewritten import Rewriting, rewritings_of, undone
 from profsvc.formats.parsing.stream import open_stream, peek
 from profsvc.formats.parsing.text import LineNotes, line_notes
 from profsvc.formats.pytorch import trace as pytorch_trace
@@ -184,6 +185,18 @@ def _resaved(head: bytes) -> str:
     return ""
 
 
+def _rewriting(head: bytes, matches: list[Reader]) -> tuple[Rewriting, Reader] | None:
+    """Return how another program saved an export again, and its reader; None for a file as its tool wrote it."""
+    if matches and matches[0] not in (*_TEXTS, nsys_stats):
+        return None
+    for one, before, headers in rewritings_of(head):
+        found = _matches(before)
+        known = len(found) == 1 and found[0] not in _TEXTS and (found != matches or found[0].sniff(headers))
+        if known:
+            return one, found[0]
+    return None
+
+
 def detect(head: bytes, name: str | None = None) -> Reader:
     """Return the reader of a file that begins with the decompressed bytes ``head``.
 
@@ -193,20 +206,28 @@ def detect(head: bytes, name: str | None = None) -> Reader:
     return _single_match(_matches(head), head, name)
 
 
-def _detect_in(stream: BinaryIO, name: str | None) -> tuple[Reader, BinaryIO]:
-    """Detect the format with a growing head, because a table may follow megabytes of program output."""
+def _detect_in(stream: BinaryIO, name: str | None) -> tuple[Reader, BinaryIO, str]:
+    """Detect the format with a growing head, because a table may follow megabytes of program output.
+
+    Return the reader, the lines as its tool wrote them, and how another program saved them again.
+    """
     size = HEAD_BYTES
     while True:
         head, stream = peek(stream, size)
         matches = _matches(head)
         certain = [reader for reader in matches if not getattr(reader, "WHOLE_FILE", False)]
         if certain or len(head) < size or size >= MAX_HEAD_BYTES:
-            return _single_match(matches, head, name), stream
+            if rewritten := _rewriting(head, matches):
+                return rewritten[1], undone(stream, rewritten[0]), rewritten[0].words
+            return _single_match(matches, head, name), stream, ""
         size *= 4
 
 
-def _checked(batches: Iterator[Batch], notes: LineNotes) -> Iterator[Batch]:
-    """Check each table, and complete the line counts with the lines that the reader did not see."""
+def _checked(batches: Iterator[Batch], notes: LineNotes, rewritten: str = "") -> Iterator[Batch]:
+    """Check each table, and complete the line counts with the lines that the reader did not see.
+
+    ``rewritten`` is how another program saved the file again.
+    """
     lines = LineCompletion(notes)
     for batch in batches:
         for name, table in batch.given.items():
@@ -216,6 +237,8 @@ def _checked(batches: Iterator[Batch], notes: LineNotes) -> Iterator[Batch]:
         yield lines.complete(batch)
     if (last := lines.last()) is not None:
         yield last
+    if rewritten:
+        yield Batch(facts={"saved_again_with": rewritten})
 
 
 def read(
@@ -243,7 +266,7 @@ def read(
     if columns:
         return by_name(generic_timeseries.NAME), _checked(generic_timeseries.read(stream, columns), line_notes(stream))
     if format is not None:
-        reader = by_name(format)
+        reader, rewritten = by_name(format), ""
     else:
-        reader, stream = _detect_in(stream, name)
-    return reader, _checked(reader.read(stream), line_notes(stream))
+        reader, stream, rewritten = _detect_in(stream, name)
+    return reader, _checked(reader.read(stream), line_notes(stream), rewritten)

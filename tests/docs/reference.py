@@ -145,6 +145,12 @@ def views() -> Iterator[str]:
 
 def formats_page() -> Iterator[str]:
     yield "Formats are detected from the first bytes of a file. `--format NAME` forces one."
+    yield (
+        "A file that an editor, a script or pandas saved again is read as the original if its lines are the same: with "
+        "blanks after commas, with quotes around each line or each cell once more, or with row numbers in the first "
+        "column. The fact `saved_again_with` says so. A spreadsheet may round numbers, so tables of profilers with "
+        "semicolons or tabs are refused."
+    )
     pages = specs.format_pages()
     rows = ((f"[`{name}`](#{name})", page.partition("\n")[0]) for name, page in pages.items())
     yield table(["format", "what it is"], rows)

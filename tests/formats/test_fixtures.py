@@ -217,6 +217,8 @@ def test_one_reader_alone_knows_a_file():
             wrong += [] if path in BAD else [f"{shown(path)}: cannot be opened"]
             continue
         folder = path.parent.name
+        if folder == "saved_again":  # known only as their tool wrote them
+            continue
         expected = next((readers for begin, readers in ELSEWHERE.items() if path.name.startswith(begin)), [])
         if folder in FOLDERS:
             expected = ["memory-trace"] if folder == "memory_trace_parquet" else [folder.replace("_", "-")]

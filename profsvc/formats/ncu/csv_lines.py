@@ -107,6 +107,8 @@ def parse_header(line: str) -> list[str] | None:
         return None
     start = next((place for begin in _QUOTED_HEADERS if (place := line.find(begin)) >= 0), 0)
     cells = split_cells(line[start:].rstrip()) if line.count('"', start) % 2 == 0 else []
+    if cells and not cells[0]:  # row numbers of pandas, which are no launches
+        return None
     if set(_VALUE_COLUMNS) <= set(cells):
         return cells
     if not cells or "Kernel Name" not in cells:
@@ -145,6 +147,7 @@ class Scanner:
         """Start before the first line."""
         self.page = page
         self.header: list[str] | None = None
+        self.units: list[str] = []
         self.least_cells = 0
         self.row, self.new_row = _QUOTED_ROW, _NEW_QUOTED_ROW
         self.ranges: list[int] = []
@@ -270,10 +273,7 @@ class Scanner:
 
     def _other(self, number: int, line: str) -> Iterator[Record]:
         if self.page == "raw" and _UNITS.match(line):
-            cells = split_cells(line.strip())
-            fits = len(cells) == len(self.header or [])
-            reason = "" if fits else f"the row of units has {len(cells)} cells but the header {len(self.header or [])}"
-            yield Record(UNITS if fits else REJECT, number, 1, line if fits else line[:MAX_TEXT_CHARS], cells, reason)
+            yield self._units(number, line)
         elif self._is_rewritten_row(line):
             yield from self._row(number, 1, line)
         elif self.page == "details" and line.endswith("\n") and _TOPOLOGY.search(line):
@@ -284,6 +284,19 @@ class Scanner:
             self.pending.append(Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], reason))
             if len(self.pending) > MAX_PENDING_LINES:
                 yield from self._settle(SKIP)
+
+    def _units(self, number: int, line: str) -> Record:
+        """Return the record of a row without a launch: the row of units, or sums that a spreadsheet has below it."""
+        cells, width = split_cells(line.strip()), len(self.header or [])
+        reason = "" if len(cells) == width else f"the row of units has {len(cells)} cells but the header {width}"
+        if not reason and self.has_rows and cells != self.units:
+            reason = "it has no launch and stands below the launches, so it is neither a row of units nor a launch"
+        if not reason and any(cell[:1].isdigit() for cell in cells):
+            reason = "it has numbers but no launch, so it is neither a row of units nor a launch"
+        if reason:
+            return Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], cells, reason)
+        self.units = cells
+        return Record(UNITS, number, 1, line, cells)
 
     def _is_rewritten_row(self, line: str) -> bool:
         """Tell whether a line is a row that a script quoted otherwise than its header; it has each cell of that."""

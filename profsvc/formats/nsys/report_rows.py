@@ -18,6 +18,7 @@ from profsvc.formats.nsys.layouts import (
     Layout,
     unit_factor,
 )
+from profsvc.formats.nsys.total_rows import TotalRows
 from profsvc.formats.parsing.copy_kinds import copy_kind
 from profsvc.formats.parsing.embedded_tables import (
     MAX_INTEGER,
@@ -45,10 +46,11 @@ def parse_device(cell: str | None) -> tuple[str | None, int | None]:
 
 
 class _Row:
-    """One row of a report, with cells by column name."""
+    """One row of a report, with cells by column name; ``above`` are the rows above it."""
 
-    def __init__(self, layout: Layout, record: Record, numbers: Numbers) -> None:
+    def __init__(self, layout: Layout, record: Record, numbers: Numbers, above: TotalRows) -> None:
         self.layout, self.cells, self.line, self.numbers = layout, record.cells, record.line, numbers
+        self.above = above
 
     def text(self, name: str) -> str | None:
         place = self.layout.places.get(name)
@@ -271,6 +273,7 @@ def _summary(row: _Row, rows: Rows, category: str, name: str, calls: str) -> Non
         agree = isinstance(total, float) and isinstance(mean, float)
         if not agree or abs(float(str(total)) - float(str(mean)) * row.must(calls)) > 0.01 * float(str(total)) + 1:
             raise ValueError("Average has no unit, and does not match Total Time in its unit")
+    row.above.check(str(found["kernel"]), row.time("Total Time") if "Total Time" in units else row.size("Total"))
     rows.add("kernel_summaries", found)
 
 
@@ -349,7 +352,7 @@ class ReportReader:
         self.read_as(number_format)
         self.reports: dict[str, None] = {}
         self.others: dict[str, None] = {}
-        self.stored = 0
+        self.stored, self._above = 0, TotalRows()
 
     def read_as(self, number_format: NumberFormat) -> None:
         """Set the number format of the following rows."""
@@ -358,7 +361,7 @@ class ReportReader:
     def begin(self, layout: Layout, line: int) -> None:
         """Start a report at its header."""
         layout.check(line)
-        self.reports[layout.report] = None
+        self.reports[layout.report], self._above = None, TotalRows()
         if {GPU_TRACE, EXEC_TRACE} <= set(self.reports):
             raise BrokenInputError(
                 f"line {line}: {layout.report} repeats kernels of an earlier report, so each would count twice; "
@@ -367,7 +370,7 @@ class ReportReader:
 
     def take(self, record: Record, layout: Layout) -> None:
         """Store a row; raise `ValueError` with the reason to reject it."""
-        _ROW_READERS[layout.report](_Row(layout, record, self.numbers), self.rows)
+        _ROW_READERS[layout.report](_Row(layout, record, self.numbers, self._above), self.rows)
         self.stored += 1
 
     def add(self, record: Record, layout: Layout | None) -> None:

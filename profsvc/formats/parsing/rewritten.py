@@ -1,0 +1,108 @@
+"""Exports that a program saved again in another form of CSV, brought back line by line to the form of their tool.
+
+Editors and scripts put blanks after the commas, spreadsheets quote whole lines or each quoted cell once more, and
+pandas writes the numbers of rows before them. The cells are unchanged, so such a file is read as the original. The
+lines correspond one to one, so every line keeps its number.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from profsvc.formats.parsing.records import split_cells
+from profsvc.formats.parsing.stream import read_chunks, stream_of
+from profsvc.formats.parsing.text import marked_encoding
+
+# A quoted cell, which is kept, or blanks between a comma and a cell or between a quote and a comma.
+_CELL_OR_BLANKS = re.compile(rb'("(?:[^"\n]|"")*")[ \t]*(?=,|\r?\n|$)|(?<=,)[ \t]+(?=\S)')
+_WHOLE_LINE = re.compile(rb'"(?:[^"]|"")*"')
+_INDEX = re.compile(rb'(?:""|"?Unnamed: 0"?|),(?=.)')
+_INDEX_CELL = re.compile(rb'"?[0-9]*"?,')
+_QUOTED = re.compile(rb'"[^"\n]*"')
+MAX_HEADER_LINES, MIN_BLANKS = 200, 3
+
+
+class Rewriting(NamedTuple):
+    """How a file was saved again: in words, the line that tells it, and the line as the tool wrote it."""
+
+    words: str
+    is_header: Callable[[bytes], bool]
+    undo: Callable[[bytes], bytes]
+
+
+def without_blanks(line: bytes) -> bytes:
+    """Return a line without the blanks after its commas; blanks in quoted cells stay.
+
+    >>> without_blanks(b'"0", "f(int, int)" , 7, "", \\n')
+    b'"0","f(int, int)",7,"", \\n'
+    """
+    if line.count(b'"') % 2:
+        return line
+    return _CELL_OR_BLANKS.sub(lambda match: match[1] or b"", line)
+
+
+def without_outer_quotes(line: bytes) -> bytes:
+    """Return the content of a line that is one quoted cell; any other line as it is.
+
+    >>> without_outer_quotes(b'"0,""f(int, int)"",7"\\n'), without_outer_quotes(b'"0","1"\\n')
+    (b'0,"f(int, int)",7\\n', b'"0","1"\\n')
+    """
+    bare = line.rstrip(b"\r\n")
+    return bare[1:-1].replace(b'""', b'"') + line[len(bare) :] if _WHOLE_LINE.fullmatch(bare) else line
+
+
+def _is_header_with_blanks(line: bytes) -> bool:
+    """Tell whether all commas of a line stand before a blank, as in no line of a tool that quotes its cells."""
+    bare = _QUOTED.sub(b"", line)
+    return bare.count(b",") >= MIN_BLANKS and bare.count(b",") == bare.count(b", ")
+
+
+def _without_second_quotes(line: bytes) -> bytes:
+    return line.replace(b'"""', b'"')
+
+
+def _without_index(line: bytes) -> bytes:
+    match = _INDEX.match(line) or _INDEX_CELL.match(line)
+    return line[match.end() :] if match else line
+
+
+def _is_pandas_header(line: bytes) -> bool:
+    names = split_cells(line.decode("latin-1"))[1:]
+    return bool(_INDEX.match(line)) and len(names) > 1 and all(names)
+
+
+REWRITINGS = (
+    Rewriting("blanks after commas", _is_header_with_blanks, without_blanks),
+    Rewriting("quotes around each line", lambda line: without_outer_quotes(line) != line, without_outer_quotes),
+    Rewriting("quotes around quoted cells", lambda line: b'""","""' in line, _without_second_quotes),
+    Rewriting("row numbers in the first column", _is_pandas_header, _without_index),
+)
+"""The ways in which an export is recognized although another program saved it again."""
+
+
+def rewritings_of(head: bytes) -> Iterator[tuple[Rewriting, bytes, bytes]]:
+    """Yield the ways in which a file that begins with ``head`` may be rewritten.
+
+    With each comes the head before that, and those of its lines that may be headers.
+    """
+    if (marked_encoding(head) or "").startswith("utf-16"):
+        return
+    lines = head.splitlines(keepends=True)
+    for one in REWRITINGS:
+        if headers := [one.undo(line) for line in lines[:MAX_HEADER_LINES] if one.is_header(line)]:
+            yield one, b"".join(map(one.undo, lines)), b"".join(headers)
+
+
+def undone(stream: BinaryIO, one: Rewriting) -> BinaryIO:
+    """Return a stream of the lines as their tool wrote them."""
+
+    def lines() -> Iterator[bytes]:
+        rest = b""
+        for chunk in read_chunks(stream):
+            *whole, rest = (rest + chunk).split(b"\n")
+            if whole:
+                yield b"".join(one.undo(line + b"\n") for line in whole)
+        if rest:
+            yield one.undo(rest)
+
+    return stream_of(lines())
