@@ -20,19 +20,21 @@ from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer
 from profsvc.store.connection.urls import address, file_of
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.maintenance.readiness import (
-    counter_meanings,
+    SOURCES_FACT,
+    known_sources,
     latest_revision,
     migrations_folder,
     revisions,
     schema_revision,
     schema_state,
     stored_digest,
-    view_statements,
-    views_digest,
+    stored_sources,
 )
 from profsvc.store.sandbox.loader_role import grant_loading
 from profsvc.store.sandbox.reader_role import grant_views
 from profsvc.store.schema.catalog import COLUMNS_FACT, VIEWS, comment_statements
+from profsvc.store.schema.digest import counter_meanings, view_statements, views_digest
+from profsvc.store.schema.sources import are_as_imported
 
 SCHEMA_LOCK = 0x70726F66
 """The advisory lock of a database, on Postgres, that a process holds while it changes the schema."""
@@ -175,17 +177,23 @@ def drop_views(connection: Connection) -> None:
         if view.startswith("v1_"):
             connection.exec_driver_sql(f'DROP VIEW "{view}"')
     if found.has_table("facts"):
-        connection.execute(text(f"DELETE FROM facts WHERE name IN ('views', '{COLUMNS_FACT}')"))
+        connection.execute(text(f"DELETE FROM facts WHERE name IN ('views', '{COLUMNS_FACT}', '{SOURCES_FACT}')"))
 
 
 def refresh_views(engine: Engine, counters: Iterable[str] | None = None) -> None:
     """Create the views of this program if the store has others."""
     meanings = counter_meanings(counters)
     wanted = views_digest(engine.dialect.name, meanings)
+    # Another version may have been installed while this process ran, and lie in the files.
+    sources = known_sources(wanted) if counters is None and are_as_imported() else ""
     with reading(engine) as connection:
-        if stored_digest(connection) == wanted:
-            return
-    postgres.retry(engine, lambda: _make_views(engine, dict(meanings), wanted))
+        is_made = stored_digest(connection) == wanted
+        is_known = not sources or stored_sources(connection) == sources
+    if not is_made:
+        postgres.retry(engine, lambda: _make_views(engine, dict(meanings), wanted, sources))
+    elif not is_known:
+        with writing(engine) as connection:
+            _keep_sources(connection, sources)
 
 
 def check_views(connection: Connection) -> None:
@@ -201,7 +209,7 @@ def check_views(connection: Connection) -> None:
             ) from None
 
 
-def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> None:
+def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str, sources: str) -> None:
     with writing(engine) as connection:
         if file_of(engine) is None:
             postgres.lock_tables(connection, "facts")
@@ -217,6 +225,14 @@ def _make_views(engine: Engine, meanings: Mapping[str, str], wanted: str) -> Non
             grant_loading(connection)
         check_views(connection)
         connection.execute(text("INSERT INTO facts (name, value) VALUES ('views', :wanted)"), {"wanted": wanted})
+        if sources:
+            _keep_sources(connection, sources)
+
+
+def _keep_sources(connection: Connection, sources: str) -> None:
+    values = {"name": SOURCES_FACT, "value": sources}
+    connection.execute(text("DELETE FROM facts WHERE name = :name"), {"name": SOURCES_FACT})
+    connection.execute(text("INSERT INTO facts (name, value) VALUES (:name, :value)"), values)
 
 
 def _run(connection: Connection, statement: str) -> None:

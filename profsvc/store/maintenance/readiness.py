@@ -3,9 +3,7 @@
 A usual start, without a migration, needs no more than this module.
 """
 
-import hashlib
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 
 from profsvc.errors import ServiceError, StoreVersionError
@@ -14,7 +12,10 @@ from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.sqlite_file import has_journal
 from profsvc.store.connection.transactions import reading, snapshot
 from profsvc.store.connection.urls import address, file_of
-from profsvc.store.schema.catalog import VIEWS, check_counters, columns_statement, create_view_sql
+from profsvc.store.schema.sources import SOURCES
+
+SOURCES_FACT = "sources"
+"""The name of the row of ``facts`` that says which files the views come from."""
 
 
 def migrations_folder(package: Path | None = None) -> Path:
@@ -82,8 +83,7 @@ def is_ready(engine: Engine, counters: Iterable[str] | None = None) -> bool:
     if schema_state(engine) != "current":
         return False
     with reading(engine) as connection:
-        made = stored_digest(connection) == views_digest(engine.dialect.name, counter_meanings(counters))
-        return made and (file_of(engine) is None or has_journal(connection))
+        return has_views(connection, counters) and (file_of(engine) is None or has_journal(connection))
 
 
 def is_current(engine: Engine) -> bool:
@@ -92,13 +92,25 @@ def is_current(engine: Engine) -> bool:
     return (file is None or file.exists()) and is_ready(engine)
 
 
-def counter_meanings(counters: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
-    """Return the counters of the views with their meanings, by default those of the program."""
-    from profsvc import specs
+def has_views(connection: Connection, counters: Iterable[str] | None) -> bool:
+    """Return whether a store has the views of this program.
 
-    known = specs.counters()
-    names = check_counters(known if counters is None else counters)
-    return tuple((name, known[name].meaning if name in known else "a counter") for name in names)
+    The SQL of the views is only made if the store does not know that they come from the files of this program.
+    """
+    digest = stored_digest(connection) or ""
+    if counters is None and SOURCES and stored_sources(connection) == known_sources(digest):
+        return True
+    from profsvc.store.schema.digest import counter_meanings, views_digest
+
+    return bool(digest == views_digest(connection.dialect.name, counter_meanings(counters)))
+
+
+def known_sources(digest: str) -> str:
+    """Return what a store keeps of the files that its views come from.
+
+    The fingerprint of the views stands there too: a program that does not know of this row changes only the views.
+    """
+    return f"{digest} {SOURCES}"
 
 
 def stored_digest(connection: Connection) -> str | None:
@@ -106,14 +118,6 @@ def stored_digest(connection: Connection) -> str | None:
     return connection.execute(text("SELECT value FROM facts WHERE name = 'views'")).scalar()
 
 
-def view_statements(dialect: str, counters: Mapping[str, int], meanings: Mapping[str, str]) -> list[str]:
-    """Return the SQL of every view, and of what they show of themselves."""
-    views = [create_view_sql(view, dialect, counters, meanings) for view in VIEWS]
-    return [*views, columns_statement(meanings)] if dialect == "sqlite" else views
-
-
-@cache
-def views_digest(dialect: str, meanings: tuple[tuple[str, str], ...]) -> str:
-    """Return a fingerprint of the views of this program, independent of the numbers of the counters."""
-    named = dict(meanings)
-    return hashlib.sha256("\n".join(view_statements(dialect, dict.fromkeys(named, 0), named)).encode()).hexdigest()
+def stored_sources(connection: Connection) -> str | None:
+    """Return what a store keeps of the files that its views come from; None where it keeps nothing."""
+    return connection.execute(text(f"SELECT value FROM facts WHERE name = '{SOURCES_FACT}'")).scalar()
