@@ -282,7 +282,7 @@ LABELS_HEAD = "section,label,metric,min_cc,max_cc\n"
             "counters of ncu need each other: grid_",
         ),
         (read_devices, "a = 1\n", "stand outside a table"),
-        (read_devices, "[a\n", "devices.toml: "),
+        (read_devices, "[a\n", "devices: "),
         (read_devices, "[gpu.A]\n", "neither capability nor device"),
         (read_devices, '[device.A]\ncompute_capability = "9.0"\n', "no table for compute capability '9.0'"),
         (read_references, "[A2000]\ntitle = 't'\n", "'authors', 'venue', 'year'"),

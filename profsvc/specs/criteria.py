@@ -7,12 +7,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from profsvc.errors import DomainError, NotFoundError
+from profsvc.errors import DomainError
 from profsvc.formulas.performance.operations import OPERATIONS
-from profsvc.specs.hardware import Device, device, devices
+from profsvc.specs.hardware import Device, capabilities, find_device
 from profsvc.specs.metrics.vocabulary import counters
 from profsvc.specs.published.references import references
-from profsvc.specs.table_files import rows_of, tables_of, text_of
+from profsvc.specs.table_files import rows_of, text_of
 
 FILE = "criteria.toml"
 CRITERION = {"name", "symbol", "title", "level", "formula", "reference", "section", "counters", "hint"}
@@ -141,24 +141,13 @@ def _fields(known: Device) -> dict[str, object]:
     return {field.name: getattr(known, field.name) for field in dataclasses.fields(known)}
 
 
-@cache
-def _capabilities() -> Mapping[str, Any]:
-    return MappingProxyType(tables_of("devices.toml")["capability"])
-
-
 def figures(name: str | None, compute_capability: str | None) -> dict[str, object]:
     """Return what the catalogue knows of a device; of an unknown product only what its compute capability fixes.
 
     >>> figures("NVIDIA H200", "9.0")["sms"], figures("a new board", "9.0").get("sms")
     (132, None)
     """
-    if name is not None:
-        try:
-            return _fields(device(name))
-        except NotFoundError:
-            pass
-    shared = [_fields(d) for d in devices().values() if d.compute_capability == compute_capability]
-    if not shared:
-        return {}
-    fixed = _capabilities()[str(compute_capability)]
-    return {key: value for key, value in shared[0].items() if key in fixed}
+    if name is not None and (known := find_device(name)) is not None:
+        return _fields(known)
+    fixed = capabilities().get(str(compute_capability), {})
+    return {key: value for key, value in fixed.items() if key != "source"}

@@ -1,7 +1,18 @@
-"""The GPUs: what each can do at most, and what limits a launch on it."""
+"""The GPUs: what each can do at most, and what limits a launch on it.
+
+``profsvc/data/devices`` has a file per generation. ``[capability."9.0"]`` holds what all products of a compute
+capability share, ``[device.KEY]`` a product, whose own figures count before the shared ones. ``match`` are the names
+that drivers and tools print. A key of ``source`` may name several figures: ``"sms clocks" = "datasheet"``.
+
+Figures that no source supports are absent. Units stand in the names. ``*_lanes_per_sm`` are instructions of one thread
+a cycle, a multiply-add counting once; tensor figures are operations without sparsity, a multiply-add counting as 2, and
+``tensor_sparsity_factor`` is how many times as fast the pipe is with it. ``boost_clock_hz`` is the highest clock that
+the product is specified for; of the oldest cards it is the only one. ``memory_clock_hz`` is the clock that CUDA and
+nvidia-smi print, with two transfers a cycle. ``lacks`` names the figures of the capability that a product does not
+have, by how they begin.
+"""
 
 import dataclasses
-import fnmatch
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +21,9 @@ from types import MappingProxyType
 from typing import Any
 
 from profsvc.errors import DomainError, NotFoundError
-from profsvc.specs.table_files import capability, tables_of
+from profsvc.specs.table_files import capability, tables_of, tables_of_folder
 
-FILE = "devices.toml"
+FOLDER = "devices"
 
 
 @dataclass(frozen=True)
@@ -98,21 +109,28 @@ _KINDS: Mapping[Any, tuple[type, ...]] = {
 
 def _device(key: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> Device:
     """Join what holds for the product with what holds for its compute capability."""
-    figures: dict[str, Any] = {"key": key, **shared, **own}
-    figures["source"] = {**shared.get("source", {}), **own.get("source", {})}
+    lacks = tuple(own.get("lacks", ()))
+    kept = {name: value for name, value in shared.items() if not (lacks and name.startswith(lacks))}
+    figures: dict[str, Any] = {"key": key, **kept, **{name: own[name] for name in own if name != "lacks"}}
+    figures["source"] = {**_sources(shared), **_sources(own)}
     figures["match"] = tuple(own.get("match", ()))
     fields = {known.name: known for known in dataclasses.fields(Device)}
     if unknown := sorted(set(figures) - set(fields)):
-        raise DomainError(f"{FILE} device {key!r}: no such figures: {unknown}")
+        raise DomainError(f"{FOLDER} device {key!r}: no such figures: {unknown}")
     for name, known in fields.items():
         if name not in figures:
             if known.default is dataclasses.MISSING:
-                raise DomainError(f"{FILE} device {key!r}: {name} is missing")
+                raise DomainError(f"{FOLDER} device {key!r}: {name} is missing")
         elif known.type in _KINDS:
-            figures[name] = _checked(f"{FILE} device {key!r}: {name}", figures[name], known.type)
+            figures[name] = _checked(f"{FOLDER} device {key!r}: {name}", figures[name], known.type)
     if not figures["match"] or not figures["source"]:
-        raise DomainError(f"{FILE} device {key!r}: needs match and source")
+        raise DomainError(f"{FOLDER} device {key!r}: needs match and source")
     return Device(**figures)
+
+
+def _sources(figures: Mapping[str, Any]) -> dict[str, str]:
+    """Return the source of each figure, where a key may name several."""
+    return {name: text for names, text in figures.get("source", {}).items() for name in names.split()}
 
 
 def _checked(where: str, value: object, kind: object) -> object:
@@ -124,18 +142,19 @@ def _checked(where: str, value: object, kind: object) -> object:
 
 
 def read_devices(text: str | None = None) -> dict[str, Device]:
-    """Read ``devices.toml``: key, then `Device`."""
-    tables = tables_of(FILE, text)
+    """Read the catalogue, or ``text`` in its place: key, then `Device`, the newest compute capability first."""
+    tables = tables_of_folder(FOLDER) if text is None else tables_of(FOLDER, text)
     if stray := sorted(set(tables) - {"capability", "device"}):
-        raise DomainError(f"{FILE}: {stray} is neither capability nor device")
+        raise DomainError(f"{FOLDER}: {stray} is neither capability nor device")
     known = {}
     for key, own in tables.get("device", {}).items():
         version = own.get("compute_capability")
         if version not in tables.get("capability", {}):
-            raise DomainError(f"{FILE} device {key!r}: no table for compute capability {version!r}")
+            raise DomainError(f"{FOLDER} device {key!r}: no table for compute capability {version!r}")
         capability(version)
         known[key] = _device(key, own, tables["capability"][version])
-    return known
+    newest = sorted(known.values(), key=lambda one: capability(one.compute_capability), reverse=True)
+    return {one.key: one for one in newest}
 
 
 @cache
@@ -148,18 +167,43 @@ def devices() -> Mapping[str, Device]:
     return MappingProxyType(read_devices())
 
 
+@cache
+def capabilities() -> Mapping[str, Mapping[str, Any]]:
+    """Return what the products of each compute capability share.
+
+    >>> capabilities()["9.0"]["fp64_lanes_per_sm"]
+    64
+    """
+    return MappingProxyType(tables_of_folder(FOLDER)["capability"])
+
+
+@cache
+def _names() -> dict[str, Device]:
+    """Return the devices by key and product name in small letters, and by the names that tools print."""
+    known = devices().values()
+    names = {name: one for one in known for name in one.match}
+    return {**names, **{name.lower(): one for one in known for name in (one.name, one.key)}}
+
+
+def find_device(name: str) -> Device | None:
+    """Return the device of a product name as tools print it, or of a key; None where the catalogue has none.
+
+    A part of a GPU is not the GPU, and the GPU of a laptop is not the card.
+
+    >>> find_device("NVIDIA A100-SXM4-40GB MIG 1g.5gb"), find_device("NVIDIA GeForce RTX 4090 Laptop GPU")
+    (None, None)
+    """
+    plain = re.sub(r"\s*\(\d+\)$", "", name.strip())
+    return _names().get(plain) or _names().get(plain.lower())
+
+
 def device(name: str) -> Device:
     """Return the device of a product name as tools print it, or of a key; raise `NotFoundError` otherwise.
 
     >>> device("GeForce GTX 1080 Ti (0)").key, device("h200").sms
     ('GTX1080Ti', 132)
     """
+    if (known := find_device(name)) is not None:
+        return known
     plain = re.sub(r"\s*\(\d+\)$", "", name.strip())
-    for key, known in devices().items():
-        if plain.lower() in (key.lower(), known.name.lower()):
-            return known
-        if any(fnmatch.fnmatchcase(plain, pattern) for pattern in known.match):
-            return known
-    raise NotFoundError.near(
-        "device", plain, [*devices(), *(pattern for d in devices().values() for pattern in d.match)]
-    )
+    raise NotFoundError.near("device", plain, [*devices(), *(other for d in devices().values() for other in d.match)])

@@ -116,3 +116,16 @@ def tables_of(name: str, text: str | None = None) -> dict[str, dict[str, Any]]:
     if stray := [key for key, value in document.items() if not isinstance(value, dict)]:
         raise DomainError(f"{name}: {stray} stand outside a table")
     return document
+
+
+def tables_of_folder(name: str) -> dict[str, dict[str, Any]]:
+    """Return the tables of the TOML files in the folder ``name`` by their names, each joined over the files."""
+    joined: dict[str, dict[str, Any]] = {}
+    for path in sorted((DATA / name).glob("*.toml")):
+        file = f"{name}/{path.name}"
+        for table, entries in tables_of(file).items():
+            known = joined.setdefault(table, {})
+            if twice := sorted(set(known) & set(entries)):
+                raise DomainError(f"{file}: {table} {twice} stands in another file, too")
+            known.update(entries)
+    return joined

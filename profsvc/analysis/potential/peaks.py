@@ -34,7 +34,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
 def peaks(counters: pd.DataFrame, catalogue: Mapping[str, object] | None) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a row of figures a launch, and for each figure its origin: export, catalogue or unknown.
 
-    ``counters`` has one row per launch and one column per counter; ``catalogue`` is the device's table of devices.toml.
+    ``counters`` has one row per launch and one column per counter; ``catalogue`` holds the figures of the device.
     """
     absent = np.full(len(counters), np.nan)
 

@@ -112,7 +112,7 @@ def _check_entry(kind: str, entry: Table) -> None:
     if (reference := entry["source"].split(",")[0]) not in {*references(), MEASURED}:
         raise DomainError(f"{where}: no reference {reference!r}")
     if "device" in entry and entry["device"] not in devices():
-        raise DomainError(f"{where}: no such device in devices.toml")
+        raise DomainError(f"{where}: no such device in the catalogue")
     for key in set(entry) - TEXT_KEYS:
         if isinstance(entry[key], bool) or not isinstance(entry[key], int | float) or entry[key] < 0:
             raise DomainError(f"{where}: {key} must be a number of 0 or more but is {entry[key]!r}")
@@ -129,7 +129,7 @@ def timing() -> Mapping[str, Sequence[Table]]:
 
 
 def memory_parameters(device: str) -> MemoryParameters:
-    """Return the memory parameters of a device by its key in ``devices.toml``.
+    """Return the memory parameters of a device by its key in the catalogue of devices.
 
     >>> memory_parameters("GTX280").Mem_LD
     450

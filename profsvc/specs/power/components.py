@@ -52,7 +52,7 @@ def read_components(text: str | None = None) -> dict[str, tuple[Component, ...]]
     for row in rows_of(COMPONENTS, ("device", "component", "max_power_w", "scope", "response", "source"), text):
         name, own = row["component"], known.setdefault(row["device"], {})
         if row["device"] not in devices():
-            raise row.wrong(f"no device {row['device']!r} in devices.toml")
+            raise row.wrong(f"no device {row['device']!r} in the catalogue")
         if not name or name in own:
             raise row.wrong(f"{name!r} of {row['device']!r} occurs twice" if name else "a component needs a name")
         power = row.number("max_power_w")

@@ -92,7 +92,7 @@ def test_the_later_model_needs_no_more_cores_with_all_accesses_in_memory() -> No
         ('name = "Mb2"', 'name = "Mb1"', "microbenchmark: ['Mb1'] stand more than once"),
         ("mem_per_loop = 0", 'mem_per_loop = "0"', "microbenchmark 'Mb1': mem_per_loop must be a number of 0 or more"),
         ("Mem_LD = 450", "Mem_LD = -450", "memory 'GTX280': Mem_LD must be a number of 0 or more but is -450"),
-        ('device = "GTX280"\nMem', 'device = "GTX290"\nMem', "memory 'GTX290': no such device in devices.toml"),
+        ('device = "GTX280"\nMem', 'device = "GTX290"\nMem', "memory 'GTX290': no such device in the catalogue"),
         ('"Hong2012, table 6"', '"Wong2012, table 6"', "instruction 'float_add': no reference 'Wong2012'"),
         ("dep_coal = 4\n", "", "memory 'FX5600': needs ['Mem_LD'"),
         ("dep_coal = 4\n", "dep_coal = 4\ndepth = 1\n", "memory 'FX5600': needs ['Mem_LD'"),

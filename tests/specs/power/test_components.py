@@ -71,7 +71,7 @@ MAP = "instruction,as_published,consistent\n"
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (read_components, HEAD + "GTX999,FP,1,sm,linear,[Hong2012]\n", "line 2: no device 'GTX999' in devices.toml"),
+        (read_components, HEAD + "GTX999,FP,1,sm,linear,[Hong2012]\n", "line 2: no device 'GTX999' in the catalogue"),
         (read_components, HEAD + "GTX280,FP,1,sm,linear,[Hong2012]\n" * 2, "line 3: 'FP' of 'GTX280' occurs twice"),
         (read_components, HEAD + "GTX280,,1,sm,linear,[Hong2012]\n", "line 2: a component needs a name"),
         (read_components, HEAD + "GTX280,FP,-1,sm,linear,[Hong2012]\n", "line 2: max_power_w must be a number of"),
