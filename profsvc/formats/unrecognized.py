@@ -9,7 +9,7 @@ from profsvc.formats.native import characterization, memory_references, phase_ma
 from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label, unit_of
 from profsvc.formats.timeseries.table_lines import separator_of, split_row
-from profsvc.formats.timeseries.time_columns import is_numeric
+from profsvc.formats.timeseries.time_columns import SPREADSHEET_DAYS, is_numeric, is_spreadsheet_day
 from profsvc.specs.files.foreign import foreign_files, foreign_text
 
 MAX_SHOWN_CHARS = 100
@@ -168,9 +168,14 @@ def _log_hint(cells: list[str], row: list[str], sign: str, name: str | None) -> 
     """Return how a table with the header ``cells`` and the first row ``row`` can be read as a log."""
     clocks = {cell: seen for cell, seen in zip(cells, row, strict=True) if generic_timeseries.is_clock_name(cell)}
     if clock := next((cell for cell, seen in clocks.items() if generic_timeseries.is_time(seen)), None):
+        days = (
+            SPREADSHEET_DAYS
+            if is_spreadsheet_day(clocks[clock]) and not generic_timeseries.names_time_unit(clock)
+            else ""
+        )
         unit = "" if generic_timeseries.names_time_unit(clock) or not is_numeric(clocks[clock]) else ":s"
         return (
-            f"; if it is a log, name its time and what it reads: --column {shlex.quote(f'{clock}=time{unit}')} "
+            f"; {days}if it is a log, name its time and what it reads: --column {shlex.quote(f'{clock}=time{unit}')} "
             "--column NAME=power:W (or =temperature:C and others, see: profsvc formats timeseries)"
         )
     if clock := next((cell for cell in cells[:2] if cell in clocks), None):

@@ -4,6 +4,7 @@ import itertools
 import re
 import unicodedata
 
+from profsvc.formats.parsing.zone_letters import ZONE_PLACE
 from profsvc.formats.timeseries.dates import DATE_ORDERS
 from profsvc.formats.timeseries.labels import split_label
 
@@ -79,9 +80,7 @@ _ZONE_LETTERS = re.compile(r"[(\[](?:[CEW]ES?T|BST|IST|MSK|[ECMP][SD]T|JST|KST|H
 # The first column of counters of Windows: the zone of its computer, and by how many minutes UTC is ahead of it.
 PDH = re.compile(r"\(PDH-[CT]SV [0-9.]+\)(?: \([^()]*\)\((-?[0-9]{1,4})\))?")
 PDH_ORDER = "mdy"
-ZONE_NAME = re.compile(
-    r"\b(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)(?:/[A-Z][A-Za-z_]{2,30}){1,2}\b"
-)
+ZONE_NAME = re.compile(rf"\b{ZONE_PLACE}\b")
 
 _ZONE_TITLE = re.compile(
     r"(?i)\b(?:time[ _-]?zone|zeitzone|fuseau horaire|zona horaria|tz|utc[ _-]?offset|gmt[ _-]?offset)\b[^\n]?"

@@ -27,6 +27,7 @@ from profsvc.formats.parsing.timestamps import (
     UTC,
     Int64s,
 )
+from profsvc.formats.parsing.zone_letters import APPLIED_LETTERS, NAMED_ZONE, ZONE_HOURS
 
 ELAPSED = "elapsed"
 YEARS = range(1900, 2101)
@@ -41,15 +42,20 @@ TIME_OF_DAY = re.compile(
     # Spanish and newer American programs print p. m. and spaces that do not break.
     r"[ \u00a0\u202f]?([AaPp]\.?[ \u00a0\u202f]?[Mm]\.?)?"
     # Behind an offset, Java prints the zone in brackets and JavaScript its name.
-    r"[ ]?(?:(?:UTC|GMT)(?=[-+]))?(Z|UTC|GMT|[-+][0-9]{2}:?[0-9]{2})?"
-    r"(?:(?:(?<=Z)|(?<=[-+][0-9]{4})|(?<=[-+][0-9]{2}:[0-9]{2}))(?:\[[\w/+-]+\]| \([\w ]+\)))?$"
+    # Postgres prints an offset of whole hours as +02.
+    r"[ ]?(?:(?:UTC|GMT)(?=[-+]))?(Z|UTC|GMT|[-+][0-9]{2}(?::?[0-9]{2})?|(?<=UTC|GMT)[-+][0-9]"
+    rf"|(?<= )(?:{APPLIED_LETTERS}))?"
+    r"(?:(?:(?<=Z)|(?<=[-+][0-9]{4})|(?<=[-+][0-9]{2}:[0-9]{2})|(?<=[-+][0-9]{2}))(?:\[[\w/+-]+\]| \([\w ]+\)))?"
+    rf"(?:(?<=[0-9MmZ.])[ ]({NAMED_ZONE}))?$"
 )
 _COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
 _MONTH = re.compile("|".join(MONTHS))
 _NAMED = re.compile(
     r"(?:[A-Z][a-z]{2},? +)?"
     r"(?:(?P<day>[0-9]{1,2})[- ](?P<month>[A-Z][a-z]{2})|(?P<month2>[A-Z][a-z]{2}) +(?P<day2>[0-9]{1,2}))"
-    r"(?:,?[- ](?P<year>[0-9]{4})(?P<rest>.*)|(?P<time> [0-9:.]{8,18}) (?P<year2>[0-9]{4}))"
+    r"(?:,?[- ](?P<year>[0-9]{4})(?P<rest>.*)"
+    # The command date prints the year last.
+    r"|(?P<time> [0-9:.]{8,18}(?: [AP]M)?)(?P<zone> [A-Z]{3,5})? (?P<year2>[0-9]{4}))"
 )
 # No stamp is longer.
 MAX_STAMP_CHARS = 90
@@ -77,7 +83,7 @@ def normalize_date(text: str) -> str:
     if match is None or month not in MONTHS:
         return text
     day, year = match["day"] or match["day2"], match["year"] or match["year2"]
-    return f"{year}-{MONTHS.index(month) + 1:02}-{day:0>2}{match['rest'] or match['time'] or ''}"
+    return f"{year}-{MONTHS.index(month) + 1:02}-{day:0>2}{match['rest'] or match['time'] or ''}{match['zone'] or ''}"
 
 
 def split_date(text: str) -> tuple[tuple[str, str, str], str, str] | None:
@@ -196,13 +202,24 @@ def _time_ns(match: re.Match[str], is_day: bool) -> int | None:
 def zone_ns(zone: str) -> int:
     """Return the offset of a zone from UTC in ns.
 
-    >>> zone_ns("Z"), zone_ns("-01:30")
-    (0, -5400000000000)
+    >>> zone_ns("Z"), zone_ns("-01:30"), zone_ns("+02"), zone_ns("CEST")
+    (0, -5400000000000, 7200000000000, 7200000000000)
     """
     if zone[0] not in "+-":
-        return 0
+        return round(ZONE_HOURS.get(zone, 0.0) * 3600) * SECOND
     digits = zone[1:].replace(":", "")
-    return (1 if zone[0] == "+" else -1) * (int(digits[:2]) * 60 + int(digits[2:])) * 60 * SECOND
+    return (1 if zone[0] == "+" else -1) * (int(digits[:2]) * 60 + int(digits[2:] or 0)) * 60 * SECOND
+
+
+def zone_named_in(text: str) -> str:
+    """Return the time zone that a stamp names without an offset; empty if it names none.
+
+    >>> zone_named_in("2024-05-01 12:00:00 Europe/Berlin"), zone_named_in("2024-05-01 12:00:00 CEST")
+    ('Europe/Berlin', '')
+    """
+    found = split_date(text.strip().lstrip("'"))
+    match = TIME_OF_DAY.match(found[2]) if found else None
+    return (match[8] or "") if match and not match[7] else ""
 
 
 class AmbiguousDateParser:
@@ -246,7 +263,7 @@ class AmbiguousDateParser:
         if match is None or time is None:
             return None
         if day is None:
-            return None if match[7] else self._turn(time)
+            return None if match[7] or match[8] else self._turn(time)
         if match[7]:
             return Stamp(UTC, day * DAY + time - zone_ns(match[7]))
         return Stamp(LOCAL, day * DAY + time)

@@ -16,6 +16,7 @@ from profsvc.formats.parsing.records import MAX_TEXT_CHARS, REJECT, ROW, Record
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import LOCAL
 from profsvc.formats.timeseries.clock_names import ZONE_NAME
+from profsvc.formats.timeseries.dates import zone_named_in
 from profsvc.formats.timeseries.labels import UNKNOWN, Channel, channel
 from profsvc.formats.timeseries.multiplexed import RowKeys
 from profsvc.formats.timeseries.readings import Rows, clock_metadata
@@ -196,6 +197,7 @@ class _TableRows:
     def _zone(self) -> str:
         """Return how to apply the time zone that the file only names; empty if there is none to apply."""
         first, name = self.readings.first, self._layout.times.zone_name if self._layout else ""
+        name = name or zone_named_in(self._survey.first or "")
         if not name or first is None or first.kind != LOCAL:
             return ""
         known = ZONE_NAME.search(name)

@@ -191,6 +191,16 @@ def _is_remark(layout: Layout, cells: Sequence[str]) -> bool:
     return bool(said) and not any(cell.lower() in NOT_NUMBERS or cell[0] in "+-.,0123456789" for cell in said)
 
 
+def _names_columns(layout: Layout, cells: Sequence[str]) -> bool:
+    """Tell whether a line has a different name in each column, as the header of a table of results below a log has.
+
+    The numbers below it are rows by their form, with a result where the log counts time.
+    """
+    texts = [cell.lower() for cell in cells if not is_numeric(cell) and cell[:1] not in ("+", "-", ".")]
+    whole = len(texts) == len(cells) == layout.width > 1 and all(texts)
+    return whole and len(set(texts)) == len(texts) and NOT_NUMBERS.keys().isdisjoint(texts)
+
+
 def _row(layout: Layout, spare: TrailingCells, number: int, line: str, cells: list[str]) -> Record:
     width, own = named_width(cells), cells[: layout.width]
     if ends_inside(line, own[-1] if own and len(cells) >= layout.least else ""):
@@ -240,7 +250,7 @@ def records(
     scanner = _Scanner(style)
 
     def plan() -> BlockPlan | None:
-        return plan_of(scanner.layout) if scanner.begun and scanner.layout else None
+        return plan_of(scanner.layout) if scanner.begun and scanner.layout and not scanner.other else None
 
     def taken(block: bytes, part: TableBlock, number: int) -> int:
         rows = take(block, part, number, scanner.layout) if scanner.layout else 0
@@ -256,7 +266,7 @@ def records(
 
 @dataclass
 class _Scanner:
-    """Sorts lines into records."""
+    """Sorts lines into records; ``other`` is the line that names the columns of another table below rows that count."""
 
     style: TableFormat
     layout: Layout | None = None
@@ -265,6 +275,8 @@ class _Scanner:
     rejected: bool = False
     spare: TrailingCells = field(default_factory=lambda: TrailingCells(0))
     zone: tuple[int | None, str] = (None, "")
+    counts: bool = False
+    other: int = 0
 
     def _note_zone(self, line: str) -> None:
         """Keep the time zone that a line above the table gives."""
@@ -291,12 +303,18 @@ class _Scanner:
         cells = split_row(line, layout.sign)
         kind, self.layout = _kind(layout, number, line, cells, self.style, self.begun)
         if kind != ROW:
+            self.other = 0 if kind == HEADER else self.other
             return Record(kind, number, 1, line[:MAX_TEXT_CHARS], [])
+        if self.other:
+            reason = f"it stands below line {self.other}, whose texts name other columns than the header"
+            return Record(REJECT, number, 1, line[:MAX_TEXT_CHARS], [], reason)
+        self.other = number if self.counts and _names_columns(layout, cells) else 0
         return self._row(layout, number, line, cells)
 
     def _row(self, layout: Layout, number: int, line: str, cells: list[str]) -> Record:
         self.begun = True
         record = _row(layout, self.spare, number, line, cells)
+        self.counts = self.counts or (record.kind == ROW and is_numeric(layout.times.text(record.cells)))
         if record.kind == ROW and self.rejected and not self.stored and not line.endswith(("\n", "\r")):
             # A cut row with too many cells may have the right number of cells by chance.
             record = record._replace(kind=REJECT, cells=[], reason=CUT_AMONG_REJECTED)

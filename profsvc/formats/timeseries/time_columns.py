@@ -24,9 +24,24 @@ from profsvc.formats.timeseries.table_blocks import TableBlock
 _NUMERIC = re.compile(r"\s*[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?[.,][0-9]+\s*")
 
 
+SPREADSHEET_DAYS = (
+    "if a spreadsheet turned a date into a count of days, give its cells the format yyyy-mm-dd hh:mm:ss.000 and save "
+    "the file again; else "
+)
+
+
 def is_numeric(cell: str) -> bool:
     """Tell whether a cell may be a number in some locale."""
     return _NUMERIC.fullmatch(cell) is not None
+
+
+def is_spreadsheet_day(text: str) -> bool:
+    """Tell whether a text may be a date of this century as spreadsheets count it, in days since 1899-12-30.
+
+    >>> is_spreadsheet_day("45413.5"), is_spreadsheet_day("45413"), is_spreadsheet_day("1.5")
+    (True, True, False)
+    """
+    return re.fullmatch(r"(?:3[6-9]|[4-7][0-9])[0-9]{3}(?:[.,][0-9]+)?", text) is not None
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,7 @@ class RowTimes:
         if unit is None and epoch is None:
             raise BrokenInputError(
                 f"line {line}: time {first!r} is a number without a unit, and does not count since 1970; "
+                f"{SPREADSHEET_DAYS if is_spreadsheet_day(first) else ''}"
                 f"name the unit in the header, such as Time (s), or with --column {shlex.quote(f'{label}=time:s')} "
                 "(or ms, us, ns)"
             )
