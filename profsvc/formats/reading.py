@@ -255,12 +255,12 @@ def read(
     ``limit`` decompressed bytes is refused.
     """
     begin, stream = peek(stream, FOREIGN_BYTES)
-    refuse_archive(begin, name)
     if format is None:
         if nsys_report.can_export(begin, name):
             batches = nsys_report.read(stream, str(name), limit)
             return by_name(nsys_database.NAME), _checked(batches, line_notes(stream))
         refuse_foreign(begin, name)
+    refuse_archive(begin, name)
     begin, stream = peek(open_stream(stream, limit), FOREIGN_BYTES)
     refuse_archive(begin, name)  # packed once more
     if columns:

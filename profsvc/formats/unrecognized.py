@@ -30,6 +30,9 @@ UNSUPPORTED_ARCHIVES = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zi
 DECOMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """First bytes of files that are decompressed here: where they come out of one, it was compressed twice."""
 TAR_PLACE = 257
+WORKBOOK = ".xlsx"
+# Names in the first bytes of workbooks, which are zip archives.
+_WORKBOOK_MARKS = (b"[Content_Types].xml", b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet")
 UNSUPPORTED_LOG_HINT = (
     "; for a log with a time, name its columns: --column t=time:s --column P=power:W (or by number: "
     "--column '#1=time:s')"
@@ -54,7 +57,9 @@ def refuse_foreign(head: bytes, name: str | None) -> None:
     if not head or is_text(head):
         return
     for kind in foreign_files():
-        if (name or "").lower().endswith(kind.ending) or (kind.begins and head.startswith(kind.begins)):
+        marked = kind.begins and head.startswith(kind.begins)
+        marked = marked or (kind.ending == WORKBOOK and any(mark in head for mark in _WORKBOOK_MARKS))
+        if (name or "").lower().endswith(kind.ending) or marked:
             stem = (name or "")[: -len(kind.ending)] if (name or "").lower().endswith(kind.ending) else "FILE"
             do = _with_name(kind.do, stem)
             raise InputError(

@@ -7,6 +7,7 @@ import re
 import shlex
 import sqlite3
 import subprocess
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -96,6 +97,10 @@ TEXTS = {
     "HTA": "kernel_type,sum,max,min,std,mean,num_kernels\nCOMPUTATION,12.5,2.5,0.1,1.2,1.25,10\n",
     "eco2AI": "id,project_name,experiment_description,epoch,start_time,duration(s)\n1,p,d,N/A,2022-06-01 10:00:00,12\n",
     "MXNet": "Profile Statistics.\n\tNote that counter items are counter values and not time units.\n",
+    "nsys export": '{"Type":79,"CudaEvent":{"startNs":"100","endNs":"200"}}\n{"id":1,"value":"saxpy"}\n',
+    "ncu --query-metrics": "Device NVIDIA H200 (GH100)\nMetric Name  Metric Type  Metric Unit\n-----  -----  -----\n",
+    "ncu --list-sections": "------ ------ ------\nIdentifier  Display Name  Enabled  Filename\n------ ------ ------\n",
+    "a page of HTML": "<!DOCTYPE html>\n<html>\n<table><tr><th>Time (%)</th></tr></table>\n",
     "VTune": "Computing Task\tWork Size:Global\tComputing Task:Total Time\nzeCopy\t\t0.001\n",
 }
 
@@ -274,6 +279,16 @@ def test_what_only_its_own_tool_reads_is_named_without_its_bytes(kind):
     if kind.begins:
         with pytest.raises(InputError, match=kind.what):
             formats.read(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("member", ["[Content_Types].xml", "mimetype"])
+def test_a_workbook_is_not_called_an_archive(member):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(member, "application/vnd.oasis.opendocument.spreadsheet")
+    for name in ("log.xlsx", "log.ods", None):
+        with pytest.raises(InputError, match=r"is a spreadsheet workbook, .*--convert-to csv"):
+            formats.read(io.BytesIO(packed.getvalue()), name=name)
 
 
 def test_bytes_that_are_no_text_are_not_shown():
