@@ -31,8 +31,9 @@ COMMANDS = {
     "show": (HEAVY, 280),
     "show --all": (HEAVY, 280),
     "show h200 -o json": (HEAVY, 280),
-    "compare h200 h200": (FRAMES, 600),
-    "compare h200 h200 --no-record": (FRAMES, 600),
+    "compare h200 h200": (HEAVY - {"numpy"}, 400),
+    "compare h200 h200 --no-record": (HEAVY - {"numpy"}, 400),
+    "history gemm_naive": (HEAVY - {"numpy"}, 410),
     "show h200 --kernel 1": (HEAVY - {"numpy"}, 420),
     "show h200 --kernel gemm_naive -o json": (HEAVY - {"numpy"}, 420),
 }

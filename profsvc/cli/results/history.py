@@ -7,7 +7,7 @@ from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     picture_format,
     print_message,
@@ -55,7 +55,7 @@ def history(
         view = service.history(kernel, quantity, project=project, device=device, points=points, before=before)
     else:
         view = history_view.history(
-            open_engine(context, only_reads=True),
+            open_reader(context),
             kernel,
             quantity,
             HistoryFilter(project, device, points, before, history_view.PATIENT_SECONDS),

@@ -26,8 +26,9 @@ from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.runs import reserve_sqlite_ids
 from profsvc.store.ingest.store_copy import StagedFile
 from profsvc.store.ingest.writers import postgres_copy
-from profsvc.store.ingest.writers.bulk_insert import MIN_ROWS_TO_COPY, insert_rows, object_ids, values
+from profsvc.store.ingest.writers.bulk_insert import object_ids, values
 from profsvc.store.ingest.writers.postgres_copy import Prepared
+from profsvc.store.ingest.writers.row_insert import MIN_ROWS_TO_COPY, insert_rows
 from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, PAGE_BYTES, Column, PageFile
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts

@@ -37,10 +37,10 @@ from profsvc.store.ingest.runs import (
 from profsvc.store.ingest.source_launches import join_source_pages, save_source_counts
 from profsvc.store.ingest.staging import DirectSink, Sink, reserve_upload_id, staging
 from profsvc.store.ingest.store_copy import MIN_PART_BYTES, ReadingPace, ShareRead, copying
-from profsvc.store.ingest.writers.bulk_insert import insert_rows
 from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import Encoder
 from profsvc.store.ingest.writers.kernel_totals import KernelTotal
+from profsvc.store.ingest.writers.row_insert import insert_rows
 from profsvc.store.ingest.writers.running_timeline import RunningTimeline
 from profsvc.store.ingest.writers.writer_thread import in_writer_thread, statement_canceller
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD

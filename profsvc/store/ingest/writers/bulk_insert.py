@@ -1,26 +1,17 @@
-"""Convert columns of frames to Python values, and insert rows into base tables in bulk."""
+"""Convert columns of frames to Python values, and their texts to codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Text
 
-from profsvc.store.connection.sql import Connection, text
-from profsvc.store.ingest.writers.postgres_copy import copy_columns, is_null
-from profsvc.store.schema.tables import metadata
+from profsvc.store.ingest.writers.postgres_copy import is_null
 from profsvc.tables import CodedTexts
 from profsvc.tables.column_tables import Integers
 from profsvc.tables.on_demand import pd
-
-# The placeholder for a value in a statement, per driver.
-PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
-ROWS_PER_STATEMENT = 10_000
-MIN_ROWS_TO_COPY = 20  # below this number a COPY costs more than it saves
 
 
 def object_ids(texts: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
@@ -116,53 +107,3 @@ def values(column: Any) -> list[Any]:
     plain = column.to_numpy(dtype=object, copy=True)
     plain[column.isna().to_numpy()] = None
     return list(plain.tolist())
-
-
-def insert_rows(
-    connection: Connection, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], known: bool = False
-) -> None:
-    """Insert rows into a base table with one prepared statement; with ``known``, existing rows are skipped.
-
-    On Postgres many rows are written as columns: by COPY, or as arrays, since COPY cannot skip existing rows.
-    """
-    own = metadata.tables[table].c
-    assert all(column in own for column in columns)
-    server = connection.dialect.name == "postgresql"
-    places = ", ".join([PLACEHOLDERS[connection.dialect.paramstyle]] * len(columns))
-    skipping = " ON CONFLICT DO NOTHING" * known
-    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}){skipping}"
-    waiting = iter(rows)
-    while prepared := list(islice(waiting, ROWS_PER_STATEMENT)):
-        if not server or len(prepared) < MIN_ROWS_TO_COPY:
-            connection.exec_driver_sql(statement, prepared)
-            continue
-        given = dict(zip(columns, map(list, zip(*prepared, strict=True)), strict=True))
-        if known:
-            insert_new(connection, table, given, (columns[0],))
-        else:
-            copy_columns(connection, table, given)
-
-
-def insert_new(
-    connection: Connection, table: str, given: Mapping[str, list[Any]], returned: Sequence[str]
-) -> list[tuple[Any, ...]]:
-    """Insert columns into a base table of Postgres as arrays; return some columns of the rows that it had not yet."""
-    arrays = ", ".join(f"%s::{_sql_type(connection, table, column)}[]" for column in given)
-    words = (
-        f"INSERT INTO {table} ({', '.join(given)}) SELECT * FROM unnest({arrays})"
-        f" ON CONFLICT DO NOTHING RETURNING {', '.join(returned)}"
-    )
-    return [tuple(row) for row in connection.exec_driver_sql(words, tuple(given.values()))]
-
-
-def _sql_type(connection: Connection, table: str, column: str) -> str:
-    kind = metadata.tables[table].c[column].type
-    return "text" if isinstance(kind, Text) else kind.compile(dialect=connection.dialect)
-
-
-def insert_row(connection: Connection, table: str, key: str, row: Mapping[str, Any]) -> int:
-    """Insert one row and return its number, which the database assigns to the column ``key``."""
-    columns = ", ".join(row)
-    places = ", ".join(f":{name}" for name in row)
-    query = text(f"INSERT INTO {table} ({columns}) VALUES ({places}) RETURNING {key}")
-    return int(connection.execute(query, dict(row)).scalar_one())

@@ -7,7 +7,7 @@ name does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from itertools import islice
@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from profsvc.errors import InputError
 from profsvc.kernel_names import short_kernel_name
 from profsvc.store.connection.sql import Connection
 from profsvc.store.connection.transactions import in_transaction, reading, writing
-from profsvc.store.ingest.writers.bulk_insert import insert_new, insert_rows, is_constant
+from profsvc.store.ingest.writers.bulk_insert import is_constant
+from profsvc.store.ingest.writers.row_insert import insert_new, insert_rows, reject_nul
 from profsvc.store.schema.tables import metadata
 
 Ints = npt.NDArray[np.int64]
@@ -67,12 +67,6 @@ SLOT_BITS = 16
 _NONE = -(2**63)
 _TOGETHER: ContextVar[ExitStack | None] = ContextVar("together", default=None)
 """What ends the transaction of the current `names_together`, which begins with the first new name."""
-
-
-def reject_nul(texts: Iterable[str]) -> None:
-    """Raise `InputError` for a text with a NUL: Postgres cannot store it, and functions of SQLite stop there."""
-    if wrong := next((text for text in texts if "\0" in text), None):
-        raise InputError(f"the name {wrong[:200]!r} in the file contains a NUL character; correct the file")
 
 
 class Names(dict[tuple[str, ...], int]):
