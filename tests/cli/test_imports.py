@@ -34,6 +34,7 @@ COMMANDS = {
     "compare h200 h200": (HEAVY - {"numpy"}, 400),
     "compare h200 h200 --no-record": (HEAVY - {"numpy"}, 400),
     "history gemm_naive": (HEAVY - {"numpy"}, 410),
+    "explain divergence": (HEAVY - {"numpy"}, 430),
     "show h200 --kernel 1": (HEAVY - {"numpy"}, 420),
     "show h200 --kernel gemm_naive -o json": (HEAVY - {"numpy"}, 420),
 }

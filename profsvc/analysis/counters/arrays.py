@@ -1,12 +1,15 @@
 """Counters of launches as arrays."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+from profsvc.tables.on_demand import pd
 
 Array = NDArray[np.float64]
 Figure = TypeVar("Figure", bound=NDArray[Any])
@@ -55,7 +58,7 @@ class Counts:
         """What `once` keeps."""
 
     @classmethod
-    def of(cls, counters: "pd.DataFrame | Counts") -> "Counts":
+    def of(cls, counters: pd.DataFrame | Counts) -> Counts:
         """Return the counters of a table, or those given, with the figures that are known of them."""
         return counters if isinstance(counters, Counts) else cls(counters)
 

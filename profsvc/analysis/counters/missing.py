@@ -1,13 +1,15 @@
 """Missing counters: launches that lack the same ones, their names in a message, and how to collect them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
+from profsvc.tables.on_demand import pd
 
 BITS_PER_CODE = 62
 # Of more counters than these the first few are named.

@@ -1,16 +1,18 @@
 """Memory traces: which caches a device has, and the rows of results from the hit ratios of random orders."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from profsvc.errors import NotFoundError
 from profsvc.formulas.memory_hierarchy import HASHED, LEVELS, Cache, Hierarchy
 from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.performance.occupancy import Limits, occupancy
 from profsvc.specs.hardware import Device
+from profsvc.tables.on_demand import pd
 
 VERSION = "2"
 """Raised when any number changes for the same trace."""

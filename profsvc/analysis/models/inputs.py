@@ -4,12 +4,13 @@ The table `profsvc.specs.models.inputs` holds an expression an input, its altern
 for the launches for which it gives a number; the next one for the others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
@@ -18,6 +19,7 @@ from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.tensor_work import has_tensor_work, tensor_operations, tensor_time
 from profsvc.formulas.performance.occupancy import Limits, occupancy
 from profsvc.specs.metrics.expression import Alternative
+from profsvc.tables.on_demand import pd
 
 Array = NDArray[np.float64]
 Values = Mapping[str, Any]

@@ -1,10 +1,11 @@
 """Answers of models as rows, and why a model has none."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc import specs
@@ -13,6 +14,7 @@ from profsvc.analysis.counters.missing import collection_hint, group_identical_r
 from profsvc.analysis.models.answer import Answer
 from profsvc.analysis.models.inputs import Inputs, MissingCounters, input_names
 from profsvc.specs.models.inputs import ASSUMED, DEVICE, MEASURED
+from profsvc.tables.on_demand import pd
 
 COLUMNS = ("launch_id", "model", "quantity", "value", "unit", "form", "flags", "label", "reason")
 INPUTS = "inputs"

@@ -3,13 +3,15 @@
 What an export says of its own device beats the catalogue; what neither says stays unknown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from profsvc.analysis.counters.arrays import Array, or_else
 from profsvc.analysis.potential.tensor_work import TENSOR_TYPES
+from profsvc.tables.on_demand import pd
 
 # figure -> (counter of the export that holds it, key of the catalogue)
 FIGURES: Mapping[str, tuple[str, str]] = {

@@ -5,12 +5,14 @@ the same operations, constants moved through it and packed half precision keep i
 boards the count of busy cycles does not know how wide the accumulator is.
 """
 
+from __future__ import annotations
+
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.counters.arrays import Counts, once
 from profsvc.formulas.performance.useful_work import matrix_time
+from profsvc.tables.on_demand import pd
 
 Array = NDArray[np.float64]
 TENSOR_TYPES = ("fp16", "bf16", "tf32", "fp64", "fp8", "int8", "int4", "int1")

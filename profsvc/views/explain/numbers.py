@@ -1,30 +1,23 @@
 """The explanation of a number: formula, source, counters, metrics, upload and line."""
 
-import re
 from collections import Counter
-from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
-from profsvc import analysis, specs, store
-from profsvc.analysis.kernel_means import MEANS_TOOL
+from profsvc import specs, store
 from profsvc.analysis.launches import memory_traces
 from profsvc.errors import NotFoundError, UsageError
-from profsvc.pipeline.kernel_means import means_of_run
 from profsvc.specs.advice.causes import Cause, causes
 from profsvc.views.catalog import titles_and_hints
 from profsvc.views.explain import models as explain_models
 from profsvc.views.explain import quantities
 from profsvc.views.explain import rows as explain_rows
-from profsvc.views.explain import runs as explain_runs
 from profsvc.views.explain import terms as explain_terms
 from profsvc.views.explain.names import canonical
-from profsvc.views.launches import kernel_means
-from profsvc.views.launches.listing import LIMIT, launches_of, why_no_result
+from profsvc.views.launches.listing import LIMIT, launches_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-METRIC = re.compile(r"(?:[a-z]+:)?(?:'[^']*'|[A-Za-z_][\w.]*)")
 POTENTIAL = {
     "name": "potential",
     "title": "Overall potential speedup",
@@ -85,7 +78,9 @@ def explain(engine: "Engine | None", name: str, run: str | int | None, kernel: s
         if name == memory_traces.MODEL:
             view["trace"] = _of_traces(engine, store.find_run(engine, run))
             return view
-        view["trace"], view["truncated"] = _traces(engine, run, kernel, view)
+        from profsvc.views.explain.traces import traced  # which needs frames
+
+        view["trace"], view["truncated"] = traced(engine, run, kernel, view)
     return view
 
 
@@ -115,19 +110,6 @@ def _meaning(name: str) -> dict[str, Any]:
         name,
         [*entries, *inputs, *known, *specs.terms(), REPRODUCED],
     )
-
-
-@store.snapshot
-def _traces(
-    engine: "Engine", run: str | int, kernel: str | None, view: dict[str, Any]
-) -> tuple[list[dict[str, Any]], bool]:
-    means = _of_means(engine, store.find_run(engine, run), kernel, view)
-    chosen, truncated = launches_of(engine, run, kernel, LIMIT, may_lack=bool(means))
-    if means:  # launches of a trace without counters add nothing to the average
-        chosen = [one for one in chosen if store.select(engine, "v1_counter_values", launch_id=one["launch_id"])]
-    run_id = store.find_run(engine, run)
-    rows = [] if kernel else explain_runs.run_steps(engine, view["name"], run_id)
-    return [*rows, *means, *(row for one in chosen for row in _of_launch(engine, one, view))], truncated
 
 
 def _of_traces(engine: "Engine", run_id: int) -> list[dict[str, Any]]:
@@ -212,126 +194,3 @@ def _counters_using(metric: str) -> list[str]:
         for counter, expression in specs.metrics("ncu", "9.0").items()
         if any(metric == used for used in expression.names)
     ]
-
-
-def _of_launch(engine: "Engine", launch: dict[str, Any], view: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows from the result of one launch to the cells of its file."""
-    cells, tool = _cells(engine, launch)
-    stored = store.select(engine, "v1_counter_values", launch_id=launch["launch_id"])
-    counters = {c["counter"]: c for c in stored} or _counters(engine, launch, tool)
-    rows = _results(engine, view, launch["launch_index"], launch_id=launch["launch_id"])
-    why = "" if rows else why_no_result(engine, launch["run_id"], tool, launch["device"])
-    if view["name"] in causes() and not rows:
-        absent = "no time of this launch is attributed to it" if stored else why
-        rows = [{"launch": launch["launch_index"], "name": view["name"], "from": absent}]
-    elif view["kind"] == "result" and not rows:
-        rows = [{"launch": launch["launch_index"], "name": view["name"], "from": why}]
-    rows += explain_models.walked(engine, launch, view, counters)
-    return rows + _trace(view, launch, tool, counters, cells)
-
-
-def _of_means(engine: "Engine", run_id: int, kernel: str | None, view: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows from the results of kernel averages to the cells of their files."""
-    means = None if kernel and kernel.lstrip("#").isdigit() else means_of_run(engine, run_id)
-    if means is None:
-        return []
-    counters, rows = kernel_means.counters(means), []
-    for one in kernel_means.chosen(means, kernel):
-        only = {"run_id": run_id, "launch_id": None, "kernel": one["kernel"]}
-        cells: dict[str, dict[str, Any]] = {}
-        for cell in store.select(engine, "v1_metrics", statistic="avg", **only):
-            cells.setdefault(cell["metric"], _cell(cell, cell["metric"], store.upload(engine, cell["upload_id"])))
-        known = counters.get(one["kernel"], {})
-        rows += _results(engine, view, one["kernel_short"], **only)
-        rows += explain_models.walked(engine, one | {"launch_index": one["kernel_short"]}, view, known)
-        rows += _trace(view, {**one, "launch_index": one["kernel_short"]}, MEANS_TOOL, known, cells)
-    return rows
-
-
-def _trace(
-    view: dict[str, Any],
-    launch: dict[str, Any],
-    tool: str,
-    counters: dict[str, dict[str, Any]],
-    cells: dict[str, dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """Return the rows from the counters of a launch to the cells of their files."""
-    index, rows = launch["launch_index"], []
-    waiting, done = list(view["counters"]), set()
-    while waiting:
-        name = waiting.pop(0)
-        if name in done:
-            continue
-        done.add(name)
-        if name not in counters:
-            option = _collecting(tool, name, launch["compute_capability"], cells)
-            rows.append({"launch": index, "name": name, "from": f"not in this export{option}"})
-            continue
-        expression = counters[name]["expression"] or ""
-        unit = specs.counters()[name].unit
-        rows.append({"launch": index, "name": name, "value": counters[name]["value"], "unit": unit, "from": expression})
-        waiting += [reference[1:] for reference in re.findall(r"@[a-z0-9_]+", expression)]
-        used = [metric for metric in METRIC.findall(expression) if metric in cells]
-        rows += [{"launch": index, "name": "", **cells[metric]} for metric in used]
-    return rows
-
-
-def _counters(engine: "Engine", launch: dict[str, Any], tool: str) -> dict[str, dict[str, Any]]:
-    """Return the counters of a launch without stored ones, from its columns and the metrics of its trace."""
-    capability, key = launch["compute_capability"], launch["launch_id"]
-    one = store.table(engine, "v1_launches", launch_id=key)
-    table, sources = analysis.launch_counters(one, store.table(engine, "v1_metrics", launch_id=key), tool, capability)
-    known = table.iloc[0].dropna()
-    return {str(name): {"value": value, "expression": sources[str(name)][0]} for name, value in known.items()}
-
-
-def _collecting(tool: str, counter: str, capability: str | None, cells: Container[str]) -> str:
-    """Return how to collect a missing counter; empty if the tool has no option for it."""
-    option = specs.how_to_collect(tool, counter, capability, cells) if tool in ("ncu", "nvprof", "nsys") else None
-    return f"; collect it with: {option}" if option else ""
-
-
-def _results(engine: "Engine", view: dict[str, Any], index: Any, **only: Any) -> list[dict[str, Any]]:
-    """Return the rows of the result; empty for a counter or a metric."""
-    if view["kind"] != "result":
-        return []
-    if view["name"] in specs.models():
-        return explain_models.answers(engine, index, view["name"], **only)
-    if view["name"] in causes():
-        found, column = store.select(engine, "v1_causes", cause=view["name"], **only), "saving_fraction"
-    elif view["name"] == "potential":
-        found, column = store.select(engine, "v1_potential", **only), "speedup"
-    else:
-        found, column = store.select(engine, "v1_criteria", criterion=view["name"], **only), "value"
-    return [
-        {"launch": index, "name": view["name"], "value": row[column], "unit": "1",
-         "from": row["reason"] or view["formula"]}
-        for row in found
-    ]  # fmt: skip
-
-
-def _cells(engine: "Engine", launch: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], str]:
-    """Return the first stored cell of each metric by name, then device attributes, and the tool.
-
-    Of several files of a launch, the tool is that of the file with the metrics for criteria.
-    """
-    cells: dict[str, dict[str, Any]] = {}
-    found = store.select(engine, "v1_metrics", launch_id=launch["launch_id"])
-    files = {number: store.upload(engine, number)
-             for number in dict.fromkeys([*(cell["upload_id"] for cell in found), launch["upload_id"]])}  # fmt: skip
-    tools = {number: str(file["format"]).split("-")[0] for number, file in files.items()}
-    tool = next((tool for tool in tools.values() if specs.feeds_criteria(tool)), tools[launch["upload_id"]])
-    for cell in found:
-        name = specs.metric_of(cell["section"], cell["metric"], launch["compute_capability"])
-        shown = name if name == cell["metric"] else f"{name} ({cell['metric']!r})"
-        cells.setdefault(name, _cell(cell, shown, files[cell["upload_id"]]))
-    said = store.device_attributes(engine, launch["run_id"])
-    for cell in said[said["device_index"] == launch["device_index"]].to_dict("records"):
-        cells.setdefault(cell["metric"], _cell({"unit": None, **cell}, cell["metric"], cell))
-    return cells, tool
-
-
-def _cell(cell: Mapping[str, Any], shown: str, upload: Mapping[str, Any]) -> dict[str, Any]:
-    raw = f"{cell['raw_text']} {cell['unit'] or ''}".strip()
-    return {"value": cell["value"], "unit": cell["si_unit"], "metric": shown, "raw_text": raw, "line": cell["line"],
-            "file": upload["file_name"]}  # fmt: skip
