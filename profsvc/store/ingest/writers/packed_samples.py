@@ -87,7 +87,7 @@ def _pack_values(value: Floats, divisor: float) -> tuple[Packed, Ints] | None:
     for divisor in DECIMAL_DIVISORS if whole is None else ():
         if _whole(first, divisor) is not None and (whole := _whole(value, divisor)) is not None:
             break
-    if whole is None:
+    if whole is None and value.any():  # else there is a minus zero among zeros, which no whole number gives
         divisor = _binary_divisor(value)
         whole = _whole(value, divisor)
     if whole is None:

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from sqlalchemy import Engine, text
 
 from profsvc import store
@@ -209,6 +209,7 @@ def test_lines_and_ordinals_that_are_left_out_come_back(engine: Engine, monkeypa
         max_size=12,
     )
 )
+@example([(0, 0.0), (0, -0.0)])
 @settings(max_examples=300, deadline=None)
 def test_what_is_packed_comes_back_bit_for_bit(readings: Sequence[tuple[int, float]]) -> None:
     elapsed, value = np.array([at for at, _ in readings]), np.array([read for _, read in readings])
