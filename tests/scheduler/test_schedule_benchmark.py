@@ -17,7 +17,7 @@ from tests.benchmarks.schedule import CRONS, ZONE, prove
 def test_a_slot_is_worked_off_once_whoever_dies(database, night, seed, tmp_path: Path, request) -> None:
     url = request.getfixturevalue("postgres_url") if database == "postgresql" else str(tmp_path / "store.sqlite")
     before = datetime.fromisoformat(f"{night}T12:00").replace(tzinfo=ZoneInfo(ZONE))
-    outcome = prove(url, 9, seed, 3, before.replace(day=before.day - 1), killed=0.5)
+    outcome = prove(url, 5, seed, 3, before.replace(day=before.day - 1), killed=0.5)
     assert outcome.is_right(), outcome
     assert outcome.at_night[night] == len(CRONS)
     assert outcome.kills >= 1

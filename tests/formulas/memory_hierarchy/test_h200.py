@@ -14,7 +14,7 @@ from profsvc.formulas.memory_hierarchy import LOAD, Trace, hierarchy_of, pack
 CAPTURED = Path(__file__).parents[3] / "fixtures" / "cache_patterns" / "h200.csv"
 POINTS = 0.03
 # Loads of a kernel that takes seconds to simulate; ``python -m tests.benchmarks.memory_hierarchy`` has longer ones.
-MOST_LOADS = 5_000_000
+MOST_LOADS = 3_000_000
 LOADS_AT_ONCE = 1 << 18
 
 
