@@ -3,6 +3,7 @@
 import gzip
 import importlib.metadata
 import os
+import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
@@ -61,6 +62,24 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Sessi
     return run
 
 
+@pytest.fixture(scope="module")
+def stored_first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the store of `baseline` is kept, to be copied."""
+    return tmp_path_factory.mktemp("baseline") / "stored"
+
+
+@pytest.fixture
+def baseline(session: Session, pytester: pytest.Pytester, stored_first: Path) -> None:
+    """Store a first run of the main branch: that of the first test, of which the others have a copy."""
+    if not stored_first.exists():
+        session(FAST).assert_outcomes(passed=1)
+        stored_first.mkdir()
+        for found in pytester.path.glob("store.sqlite*"):
+            (shutil.copytree if found.is_dir() else shutil.copy)(found, stored_first / found.name)
+    else:
+        shutil.copytree(stored_first, pytester.path, dirs_exist_ok=True)
+
+
 def rows(pytester: pytest.Pytester, view: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
     engine = store.open_store(str(pytester.path / "store.sqlite"))
     found = [tuple(row[name] for name in columns) for row in store.select(engine, view)]
@@ -103,8 +122,8 @@ def test_the_first_run_is_the_baseline_of_the_next(session: Session, pytester: p
         (["--profsvc-project", "other"], "'raw.csv'", False),
     ],
 )
+@pytest.mark.usefixtures("baseline")
 def test_limits_and_baselines(session: Session, options: list[str], arguments: str, fails: bool) -> None:
-    session(FAST).assert_outcomes(passed=1)
     result = session(SLOW, *options, branch="change", arguments=arguments)
     result.assert_outcomes(failed=int(fails), passed=int(not fails))
 
@@ -124,8 +143,8 @@ def test_a_run_of_no_branch_says_why_it_will_be_no_baseline(session: Session) ->
         result.stdout.fnmatch_lines(["*, no baseline yet (branch=main); this run has no branch *: set PROFSVC_BRANCH"])
 
 
+@pytest.mark.usefixtures("baseline")
 def test_a_limit_that_nothing_can_be_judged_by_fails(session: Session) -> None:
-    session(FAST).assert_outcomes(passed=1)
     result = session(FAST, "--profsvc-fail-on", "power=5%", branch="change")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["limit power not checked: the runs have no window of power in common"])

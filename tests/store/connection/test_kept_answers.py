@@ -23,8 +23,10 @@ RENAME = text("UPDATE runs SET name = :name")
 
 
 @pytest.fixture
-def pooled(url: str) -> Iterator[Engine]:
+def pooled(url: str, sqlite_template: Path) -> Iterator[Engine]:
     """A store with one run, as a service opens it."""
+    if "://" not in url:
+        shutil.copy(sqlite_template, url)
     engine = store.open_store(url, pooled=True)
     store.write_upload(engine, info(), store.RunInfo(name="first"), batches(1))
     yield engine

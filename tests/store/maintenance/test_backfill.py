@@ -23,7 +23,7 @@ from profsvc.store.maintenance import backfill, migrations, readiness
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests.benchmarks.reading import ROOT
 from tests.environment.postgres import Server
-from tests.store.conftest import COUNTERS, batches, info, only_on
+from tests.store.conftest import COUNTERS, Filled, batches, info, only_on
 from tests.store.ingest.writers.test_samples import HEAT, POWER, log, sample
 
 VIEWS = ("v1_launches", "v1_kernel_totals", "v1_sensors", "v1_samples", "v1_counters")
@@ -84,19 +84,35 @@ def everything(engine: Engine) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(scope="module")
+def rows_of_filled() -> dict[str, dict[str, Any]]:
+    """What the views show of the store that `older` fills, by the kind of store."""
+    return {}
+
+
 @pytest.fixture
-def older(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> tuple[Engine, dict[str, Any]]:
+def older(
+    engine: Engine,
+    filled: Filled,
+    rows_of_filled: dict[str, dict[str, Any]],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[Engine, dict[str, Any]]:
     """A store of an older schema with eight files, and what the views of the newest show of it."""
     monkeypatch.setattr(backfill, "ROWS_AT_ONCE", 4)
     monkeypatch.setattr(backfill, "PROGRESS_SECONDS", 0)
-    for number in range(5):
-        store.write_upload(engine, info(f"launches {number}"), store.RunInfo(name=f"run {number}"), batches(3))
-    for number in range(3):
-        rows = [sample(i % 2, i // 2 * 3, None, None, (i + number) * 10**7) for i in range(5)]
-        store.write_upload(engine, info(f"log {number}"), store.RunInfo(name="log"), [log((POWER, HEAT), *rows)])
-    wanted = everything(engine)
-    lower(engine, "0002")
-    return engine, wanted
+    kind = request.node.callspec.params["url"]
+
+    def fill() -> None:
+        for number in range(5):
+            store.write_upload(engine, info(f"launches {number}"), store.RunInfo(name=f"run {number}"), batches(3))
+        for number in range(3):
+            rows = [sample(i % 2, i // 2 * 3, None, None, (i + number) * 10**7) for i in range(5)]
+            store.write_upload(engine, info(f"log {number}"), store.RunInfo(name="log"), [log((POWER, HEAT), *rows)])
+        rows_of_filled[kind] = everything(engine)
+        lower(engine, "0002")
+
+    return filled(fill), rows_of_filled[kind]
 
 
 def at_0002(connection: Connection) -> dict[str, list[Any]]:

@@ -19,12 +19,16 @@ RUNS = {
 
 
 @pytest.fixture
-def tuned(engine):
-    for name, kernels in RUNS.items():
-        launches = [One(f"{kernel}(int)", ns=ns) for kernel, ns in kernels.items() for _ in range(3)]
-        data = io.BytesIO(trace(launches).encode())
-        pipeline.ingest(engine, data, f"{name}.csv", store.RunInfo(name=name))
-    return engine
+def tuned(made_once):
+    def fill(engine):
+        for name, kernels in RUNS.items():
+            launches = [One(f"{kernel}(int)", ns=ns) for kernel, ns in kernels.items() for _ in range(3)]
+            data = io.BytesIO(trace(launches).encode())
+            pipeline.ingest(engine, data, f"{name}.csv", store.RunInfo(name=name))
+
+    engine = store.open_store(str(made_once("several runs", fill)), pooled=True)
+    yield engine
+    engine.dispose()
 
 
 @pytest.mark.parametrize("baseline", [None, "second", "third"])

@@ -17,12 +17,18 @@ from tests.conftest import ROOT
 FILES = ("nvprof/gpu_trace.csv", "nsys_stats/several_reports.csv")
 
 
-@pytest.fixture
-def traced(engine):
-    for name in FILES:
-        with (ROOT / "fixtures" / name).open("rb") as stream:
-            pipeline.ingest(engine, stream, name.replace("/", "_"), store.RunInfo(name="traced"))
-    return engine
+@pytest.fixture(scope="module")
+def traced(made_once):
+    """A store with a run of two traces; tests only read it."""
+
+    def fill(engine):
+        for name in FILES:
+            with (ROOT / "fixtures" / name).open("rb") as stream:
+                pipeline.ingest(engine, stream, name.replace("/", "_"), store.RunInfo(name="traced"))
+
+    engine = store.open_store(str(made_once("traced", fill)), pooled=True)
+    yield engine
+    engine.dispose()
 
 
 def totals(view):
