@@ -181,10 +181,10 @@ def test_later_runs_of_a_board_take_what_earlier_ones_found_whoever_ends_first(
     assert rows["v1_power_coefficients"], "the logs tell no coefficient, so the test shows nothing"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
 def address(request: pytest.FixtureRequest, tmp_path: Path, empty: Path) -> str:
     """The address of an empty store of each kind."""
-    if request.param == "postgres":
+    if request.getfixturevalue("database") == "postgres":
         return str(request.getfixturevalue("postgres_whole_url"))
     (tmp_path / "store_of_killed.sqlite").write_bytes(empty.read_bytes())
     return str(tmp_path / "store_of_killed.sqlite")
@@ -236,16 +236,17 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, empty: Path) -> dict[s
 
 
 @pytest.mark.parametrize(
-    ("name", "at", "waiting"),
-    [
-        ("ingest", 4, [3]),  # half way: the power of two of three runs is analysed
-        ("analyze_power", 1, [1, 2]),
-        ("analyze_power", 3, [3, 4]),
+    ("database", "name", "at", "waiting"),
+    [  # what waits is decided in Python: on Postgres is the one that has stored and analysed
+        ("sqlite", "ingest", 4, [3]),  # half way: the power of two of three runs is analysed
+        ("sqlite", "analyze_power", 1, [1, 2]),
+        ("sqlite", "analyze_power", 3, [3, 4]),
+        ("postgres", "ingest", 4, [3]),
     ],
 )
 def test_a_kill_while_files_load_or_their_power_waits_changes_no_row(
-    name: str, at: int, waiting: list[int], address: str, opening: Callable[[str], Opened], tmp_path: Path,
-    undisturbed: dict[str, Counter[str]], monkeypatch: pytest.MonkeyPatch,
+    database: str, name: str, at: int, waiting: list[int], address: str, opening: Callable[[str], Opened],
+    tmp_path: Path, undisturbed: dict[str, Counter[str]], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     folder = board_logs(tmp_path / "exports")
     command = [sys.executable, "-c", KILLED, address, str(tmp_path / "kept0"), str(folder), name, str(at)]

@@ -24,9 +24,9 @@ INFO, HOW = store.RunInfo(), pipeline.ReadOptions(zone="UTC")
 def test_one_worker_killed_on_the_way_and_everything_there_once(
     loader: str, engine: Engine, opening: Callable[[str], Opened], tmp_path: Path, empty: Path
 ) -> None:
-    """Twenty files and a bad one, loaded as the role that may only load; rows as one process stores them."""
+    """Twelve files and a bad one, loaded as the role that may only load; rows as one process stores them."""
     folder = tmp_path / "exports"
-    exports(folder, 20, rows=12, kinds=KINDS)
+    exports(folder, 12, rows=12, kinds=KINDS)
     (folder / "bad.csv").write_text("nothing that anybody reads")
     groups, told, done = scale.group_files([str(folder)]), list[str](), list[scale.Outcome]()
     place = opening(loader)
@@ -37,19 +37,19 @@ def test_one_worker_killed_on_the_way_and_everything_there_once(
             if len(done) == 5:
                 os.kill(pids[0], signal.SIGKILL)
             done.append(outcome)
-        runs = [row["run_id"] for row in store.select(engine, "v1_runs")][::5]
+        runs = [row["run_id"] for row in store.select(engine, "v1_runs")][::4]
         assert {run for run, _ in scale.analyze(place, mapped, runs)} == set(runs)
     assert told == ["warning: a worker died; what it worked on is done again"]
     bad = [outcome for outcome in done if outcome.exit_code]
     assert [(Path(outcome.file).name, outcome.status) for outcome in bad] == [("bad.csv", "refused")]
-    assert len(done) == 21
-    assert len(store.select(engine, "v1_uploads")) == len(store.select(engine, "v1_runs")) == 20
+    assert len(done) == 13
+    assert len(store.select(engine, "v1_uploads")) == len(store.select(engine, "v1_runs")) == 12
     (tmp_path / "alone.sqlite").write_bytes(empty.read_bytes())
     alone = opening(str(tmp_path / "alone.sqlite"))
     list(scale.ingest(alone, scale.one_process(alone), groups, INFO, HOW))
     assert different(rows_of_views(engine), rows_of_views(alone.engine)) == {}
     kept = [path.name for path in place.files.folder.glob("blobs/*/*.zst")]
-    assert len(kept) == 20, "the workers kept the bytes elsewhere"
+    assert len(kept) == 12, "the workers kept the bytes elsewhere"
 
 
 # A kind of row, its table and a change of one cell.

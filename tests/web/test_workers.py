@@ -227,16 +227,12 @@ def test_a_service_leaves_no_folder_however_it_ends(engine, tmp_path):
         return list(tmp_path.glob(f"{PREFIX}*"))
 
     with serving(engine, tmp_path) as service:
-        wait_for(lambda: len(service.workers()) == 2)
-        assert len(left()) == 1
-        service.process.kill()
-        wait_for(lambda: not left())  # its processes end with it, and the last one removes the folder
-    with serving(engine, tmp_path) as service:
         workers = wait_for(lambda: len(found := service.workers()) == 2 and found)
         with serving(engine, tmp_path) as second:
             wait_for(lambda: len(second.workers()) == 2)
             assert len(left()) == 2  # a second service leaves that of the first alone
-        wait_for(lambda: len(left()) == 1)
+            second.process.kill()
+            wait_for(lambda: len(left()) == 1)  # its processes end with it, and the last one removes the folder
         killed = [service.process.pid, *children(service.process.pid)]
         assert set(workers) < set(killed)
         service.process.send_signal(signal.SIGSTOP)  # so that it replaces no process

@@ -215,15 +215,15 @@ def test_two_processes_with_the_same_file_make_one_upload(
     engine: Engine, url: str, of: Callable[[str], store.UploadInfo]
 ) -> None:
     context = multiprocessing.get_context("fork")
-    barrier, answers = context.Barrier(4), context.Queue()
-    processes = [context.Process(target=_upload, args=(url, of("same"), barrier, answers)) for _ in range(4)]
+    barrier, answers = context.Barrier(3), context.Queue()
+    processes = [context.Process(target=_upload, args=(url, of("same"), barrier, answers)) for _ in range(3)]
     for process in processes:
         process.start()
     got = sorted(answers.get(timeout=60) for _ in processes)
     for process in processes:
         process.join()
     answers.close()
-    assert [known for _, _, known in got] == [False, True, True, True]
+    assert [known for _, _, known in got] == [False, True, True]
     assert len({(upload_id, run_id) for upload_id, run_id, _ in got}) == 1
     assert len(store.select(engine, "v1_uploads")) == 1
 
