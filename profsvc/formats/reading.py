@@ -5,6 +5,7 @@ from typing import BinaryIO, Protocol, cast
 
 from profsvc.errors import NotFoundError, UnknownFormatError
 from profsvc.formats import generic_timeseries
+from profsvc.formats.columnar import table_files
 from profsvc.formats.daq import lvm, picolog, tdms
 from profsvc.formats.meters import (
     extech,
@@ -223,6 +224,15 @@ def _detect_in(stream: BinaryIO, name: str | None) -> tuple[Reader, BinaryIO, st
         size *= 4
 
 
+def _detect_table(stream: BinaryIO, saved_as: str, name: str) -> tuple[Reader, BinaryIO]:
+    """Detect the format of a table that a file of another format holds; where it is not known, say how to see it."""
+    try:
+        return _detect_in(stream, f"{name}.csv")[:2]
+    except UnknownFormatError as error:
+        command = table_files.as_text_command(saved_as, name)
+        raise UnknownFormatError(f"{error}; {name}.csv is what this makes of the {saved_as} file: {command}") from None
+
+
 def _checked(batches: Iterator[Batch], notes: LineNotes, rewritten: str = "") -> Iterator[Batch]:
     """Check each table, and complete the line counts with the lines that the reader did not see.
 
@@ -263,10 +273,14 @@ def read(
     refuse_archive(begin, name)
     begin, stream = peek(open_stream(stream, limit), FOREIGN_BYTES)
     refuse_archive(begin, name)  # packed once more
+    stream, saved_as = table_files.as_text(stream, limit) if format != memory_trace.NAME else (stream, "")
     if columns:
-        return by_name(generic_timeseries.NAME), _checked(generic_timeseries.read(stream, columns), line_notes(stream))
+        reader, batches = by_name(generic_timeseries.NAME), generic_timeseries.read(stream, columns)
+        return reader, _checked(batches, line_notes(stream), saved_as)
     if format is not None:
-        reader, rewritten = by_name(format), ""
+        reader = by_name(format)
+    elif saved_as:
+        reader, stream = _detect_table(stream, saved_as, name or "FILE")
     else:
-        reader, stream, rewritten = _detect_in(stream, name)
-    return reader, _checked(reader.read(stream), line_notes(stream), rewritten)
+        reader, stream, saved_as = _detect_in(stream, name)
+    return reader, _checked(reader.read(stream), line_notes(stream), saved_as)

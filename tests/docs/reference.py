@@ -148,8 +148,9 @@ def formats_page() -> Iterator[str]:
     yield (
         "A file that an editor, a script or pandas saved again is read as the original if its lines are the same: with "
         "blanks after commas, with quotes around each line or each cell once more, or with row numbers in the first "
-        "column. The fact `saved_again_with` says so. A spreadsheet may round numbers, so tables of profilers with "
-        "semicolons or tabs are refused."
+        "column. So is a log or a table of a profiler in a Parquet or Arrow (Feather) file; the index of pandas comes "
+        "first, and row n of it is line n + 1. The fact `saved_again_with` says so. A spreadsheet may round numbers: "
+        "tables of profilers with semicolons or tabs are refused."
     )
     pages = specs.format_pages()
     rows = ((f"[`{name}`](#{name})", page.partition("\n")[0]) for name, page in pages.items())

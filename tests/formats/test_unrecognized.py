@@ -98,6 +98,7 @@ TEXTS = {
     "eco2AI": "id,project_name,experiment_description,epoch,start_time,duration(s)\n1,p,d,N/A,2022-06-01 10:00:00,12\n",
     "MXNet": "Profile Statistics.\n\tNote that counter items are counter values and not time units.\n",
     "nsys export": '{"Type":79,"CudaEvent":{"startNs":"100","endNs":"200"}}\n{"id":1,"value":"saxpy"}\n',
+    "a table of nsys export": '"start","end","deviceId","contextId"\n100,150,0,1\n',
     "ncu --query-metrics": "Device NVIDIA H200 (GH100)\nMetric Name  Metric Type  Metric Unit\n-----  -----  -----\n",
     "ncu --list-sections": "------ ------ ------\nIdentifier  Display Name  Enabled  Filename\n------ ------ ------\n",
     "a page of HTML": "<!DOCTYPE html>\n<html>\n<table><tr><th>Time (%)</th></tr></table>\n",
