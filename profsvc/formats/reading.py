@@ -1,5 +1,7 @@
 """The registry of readers, which of them a file is for, and a file read by it."""
 
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
@@ -66,7 +68,7 @@ from profsvc.formats.nvprof import csv_export as nvprof_csv
 from profsvc.formats.nvprof import text_export as nvprof_text
 from profsvc.formats.parsing.head import Head
 from profsvc.formats.parsing.line_account import LineCompletion
-from profsvc.formats.parsing.rewritten import Rewriting, rewritings_of, undone
+from profsvc.formats.parsing.rewritten import PREFIX, Rewriting, has_prefix, processes_of, rewritings_of, undone
 from profsvc.formats.parsing.stream import open_stream, peek
 from profsvc.formats.parsing.text import LineNotes, line_notes
 from profsvc.formats.pytorch import trace as pytorch_trace
@@ -186,16 +188,29 @@ def _resaved(head: bytes) -> str:
     return ""
 
 
-def _rewriting(head: bytes, matches: list[Reader]) -> tuple[Rewriting, Reader] | None:
+def _rewriting(head: bytes, matches: list[Reader], name: str | None) -> tuple[Rewriting, Reader] | None:
     """Return how another program saved an export again, and its reader; None for a file as its tool wrote it."""
-    if matches and matches[0] not in (*_TEXTS, nsys_stats):
+    prefixed = has_prefix(head) and (not matches or matches[0] in PROFILERS)
+    if not prefixed and matches and matches[0] not in (*_TEXTS, nsys_stats):
         return None
     for one, before, headers in rewritings_of(head):
         found = _matches(before)
-        known = len(found) == 1 and found[0] not in _TEXTS and (found != matches or found[0].sniff(headers))
-        if known:
+        if len(found) != 1 or (found[0] in _TEXTS and one is not PREFIX):
+            continue
+        if found != matches or one is PREFIX or found[0].sniff(headers):
+            if one is PREFIX and len(processes := processes_of(head)) > 1:
+                raise _several_processes(processes, name or "FILE")
             return one, found[0]
     return None
+
+
+def _several_processes(prefixes: list[bytes], name: str) -> UnknownFormatError:
+    first, second = (prefix.decode("latin-1").strip() for prefix in prefixes[:2])
+    command = f"grep {shlex.quote('^' + re.escape(first))} {shlex.quote(name)} | profsvc upload - --run NAME"
+    return UnknownFormatError(
+        f"{name} has lines of several processes ({first!r}, {second!r}, ...), so their tables are mixed; upload the "
+        f"lines of each: {command}"
+    )
 
 
 def detect(head: bytes, name: str | None = None) -> Reader:
@@ -218,7 +233,7 @@ def _detect_in(stream: BinaryIO, name: str | None) -> tuple[Reader, BinaryIO, st
         matches = _matches(head)
         certain = [reader for reader in matches if not getattr(reader, "WHOLE_FILE", False)]
         if certain or len(head) < size or size >= MAX_HEAD_BYTES:
-            if rewritten := _rewriting(head, matches):
+            if rewritten := _rewriting(head, matches, name):
                 return rewritten[1], undone(stream, rewritten[0]), rewritten[0].words
             return _single_match(matches, head, name), stream, ""
         size *= 4

@@ -1,8 +1,8 @@
 """Exports that a program saved again in another form of CSV, brought back line by line to the form of their tool.
 
-Editors and scripts put blanks after the commas, spreadsheets quote whole lines or each quoted cell once more, and
-pandas writes the numbers of rows before them. The cells are unchanged, so such a file is read as the original. The
-lines correspond one to one, so every line keeps its number.
+Editors and scripts put blanks after the commas, spreadsheets quote whole lines or each quoted cell once more, pandas
+writes the numbers of rows before them, and launchers of processes the rank or the time before each line. The cells are
+unchanged, so such a file is read as the original. The lines correspond one to one, so every line keeps its number.
 """
 
 import re
@@ -19,6 +19,15 @@ _WHOLE_LINE = re.compile(rb'"(?:[^"]|"")*"')
 _INDEX = re.compile(rb'(?:""|"?Unnamed: 0"?|),(?=.)')
 _INDEX_CELL = re.compile(rb'"?[0-9]*"?,')
 _QUOTED = re.compile(rb'"[^"\n]*"')
+# The process of a line as Open MPI (--tag-output), srun (--label) and torchrun print it, or the time as ts and kubectl.
+_PROCESS = re.compile(
+    rb"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err|diag)>:"
+    rb"|(?:\[?(?:rank|default) ?[0-9]{1,9}\]?| {0,9}[0-9]{1,9}):(?: |(?=\r?$))"
+)
+_TIME = re.compile(
+    rb"\[[0-9][0-9:., T/+-]{7,30}\] |[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{8,18}(?:Z|[-+][0-9:]{4,6})? "
+)
+_STREAM = re.compile(rb"<std[a-z]+>")
 MAX_HEADER_LINES, MIN_BLANKS = 200, 3
 
 
@@ -71,11 +80,39 @@ def _is_pandas_header(line: bytes) -> bool:
     return bool(_INDEX.match(line)) and len(names) > 1 and all(names)
 
 
+def without_prefix(line: bytes) -> bytes:
+    """Return a line without the process or the time that stands before it.
+
+    >>> without_prefix(b"[1,0]<stdout>:==PROF== a"), without_prefix(b"12: 0.5"), without_prefix(b"12:00:01 0.5")
+    (b'==PROF== a', b'0.5', b'12:00:01 0.5')
+    """
+    match = _PROCESS.match(line.rstrip(b"\n")) or _TIME.match(line)
+    return line[match.end() :] if match else line
+
+
+def processes_of(head: bytes) -> list[bytes]:
+    """Return the prefixes of the processes whose lines stand in the head of a file, if each line has one.
+
+    >>> processes_of(b"[1,0]<stdout>:a\\n[1,1]<stdout>:b\\n[1,0]<stdout>:c\\n"), processes_of(b"0: a\\nb\\n")
+    ([b'[1,0]<stdout>:', b'[1,1]<stdout>:'], [])
+    """
+    found = [_PROCESS.match(line) for line in head.splitlines()[:MAX_HEADER_LINES] if line.strip()]
+    prefixes = [_STREAM.sub(b"<stdout>", match[0].strip()) for match in found if match]
+    return list(dict.fromkeys(prefixes)) if all(found) else []
+
+
+def has_prefix(head: bytes) -> bool:
+    """Tell whether the first line of a file begins with a process or a time."""
+    return without_prefix(head[:MAX_HEADER_LINES]) != head[:MAX_HEADER_LINES]
+
+
+PREFIX = Rewriting("the process or the time before each line", has_prefix, without_prefix)
 REWRITINGS = (
     Rewriting("blanks after commas", _is_header_with_blanks, without_blanks),
     Rewriting("quotes around each line", lambda line: without_outer_quotes(line) != line, without_outer_quotes),
     Rewriting("quotes around quoted cells", lambda line: b'""","""' in line, _without_second_quotes),
     Rewriting("row numbers in the first column", _is_pandas_header, _without_index),
+    PREFIX,
 )
 """The ways in which an export is recognized although another program saved it again."""
 
