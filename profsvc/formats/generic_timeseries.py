@@ -9,7 +9,7 @@ from profsvc.formats.daq import picolog
 from profsvc.formats.meters import hioki, joulescope, monsoon, otii, ppk2, yokogawa
 from profsvc.formats.native import phase_marks
 from profsvc.formats.parsing.head import head_lines
-from profsvc.formats.telemetry import hardware_monitor, jtop, nvidia_smi_dmon, rocm_smi, zeus
+from profsvc.formats.telemetry import dcgm, hardware_monitor, jtop, nvidia_smi_dmon, prometheus, rocm_smi, zeus
 from profsvc.formats.timeseries.clock_names import (
     COUNT_NAMES,
     DATE_NAMES,
@@ -26,6 +26,7 @@ from profsvc.formats.timeseries.clock_names import (
     zone_s,
 )
 from profsvc.formats.timeseries.column_mapping import SKIP, TIME, NamedColumn, column_places, missing_columns_message
+from profsvc.formats.timeseries.columns import si_scale
 from profsvc.formats.timeseries.dates import DATE_ORDERS, AmbiguousDateParser
 from profsvc.formats.timeseries.labels import Channel, channel, channel_from_label, split_label, unit_of
 from profsvc.formats.timeseries.multiplexed import key_column_candidates
@@ -59,6 +60,8 @@ _OTHER_FORMATS = re.compile(
     re.IGNORECASE,
 )
 _TIME_SYMBOL = re.compile(r"t_(s|ms|us|ns)")
+# A series of Prometheus, as Grafana names its columns.
+_SERIES = re.compile(r"([A-Za-z_:][\w:]{0,200})\{([^{}]{0,600})\}")
 # The output of a program under a profiler is not a log.
 _BANNER = re.compile(r"=+[0-9A-Z]+=+ |={8} .*profiling result")
 
@@ -182,9 +185,27 @@ def _values(named: list[str], clocks: set[int]) -> list[int]:
     ]
 
 
+def _channel(label: str) -> Channel:
+    """Return the channel of a label, which may be a series of Prometheus.
+
+    >>> _channel('DCGM_FI_DEV_POWER_USAGE{gpu="1", Hostname="n"}').gpu, _channel('smi_power_watts{uuid="7"}').unit
+    (1, 'W')
+    """
+    match = _SERIES.fullmatch(label)
+    labels = prometheus.labels_of(match[2]) if match else None
+    if match is None or labels is None:
+        return channel_from_label(label)
+    gpu = labels.get("gpu", "")
+    one, column = channel_from_label(match[1]), dcgm.field_column(match[1])
+    scale = si_scale(column.token) if match[1].startswith(prometheus.PREFIX) else None
+    if scale is not None and column.unit == scale[1]:
+        one = Channel(label, column.quantity, column.unit, scale[0])
+    return replace(one, name=label, gpu=int(gpu) if gpu.isascii() and gpu.isdigit() and len(gpu) < 5 else None)
+
+
 def _channels(named: list[str], places: list[int]) -> tuple[Channel, ...]:
     volts = any(cell in ("V", "W") for cell in named)
-    found = [channel("A", "A") if named[n] == "A" and volts else channel_from_label(named[n]) for n in places]
+    found = [channel("A", "A") if named[n] == "A" and volts else _channel(named[n]) for n in places]
     first = {(one.name, one.quantity): place for place, one in reversed(list(zip(places, found, strict=True)))}
     return tuple(
         one if first[one.name, one.quantity] == place else replace(one, name=f"{one.name} (column {place + 1})")

@@ -75,6 +75,7 @@ ZONE = re.compile(r"(?<![A-Za-z])(?:UTC|GMT) ?(?:([-+]) ?([0-9]{1,2})(?::?([0-9]
 
 # The order of a date in brackets, as in Time(DD/MM/YYYY h:mm:ss A), and zones by letters, which do not tell an offset.
 _ORDER = re.compile(r"[(\[]\s*([YyMDd])\1{0,3}[-/. ]([YyMDd])\2{0,3}[-/. ]([YyMDd])\3{0,3}\b[^()\[\]]*[)\]]")
+_FORM = re.compile(r"[(\[] ?[Hh]{1,2}:[Mm]{1,2}(?::[Ss]{1,2}(?:[.:,][\w]{1,6})?)? ?[)\]]")
 _ZONE_LETTERS = re.compile(r"[(\[](?:[CEW]ES?T|BST|IST|MSK|[ECMP][SD]T|JST|KST|HKT|SGT|AE[SD]T|LOCAL|local)[)\]]")
 
 # The first column of counters of Windows: the zone of its computer, and by how many minutes UTC is ahead of it.
@@ -135,8 +136,8 @@ def _clock_word(cell: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """Return a name without the zone and the order of a date."""
-    return _ZONE_LETTERS.sub("", _ORDER.sub("", ZONE.sub("", name)))
+    """Return a name without the zone, the order of a date and the form of a time."""
+    return _FORM.sub("", _ZONE_LETTERS.sub("", _ORDER.sub("", ZONE.sub("", name))))
 
 
 def zone_s(*labels: str) -> int | None:

@@ -49,6 +49,8 @@ TIME_OF_DAY = re.compile(
     rf"(?:(?<=[0-9MmZ.])[ ]({NAMED_ZONE}))?$"
 )
 _COMPACT = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})[T _-]([0-9]{2}):?([0-9]{2}):?([0-9]{2})(?=$|[.,Z+-])")
+# A duration of pandas or of Python.
+_DAYS = re.compile(r"([0-9]{1,3}) days?,? \+?([0-9]{1,2})(:[0-9:.]{3,20})")
 _MONTH = re.compile("|".join(MONTHS))
 _NAMED = re.compile(
     r"(?:[A-Z][a-z]{2},? +)?"
@@ -74,7 +76,11 @@ def normalize_date(text: str) -> str:
 
     >>> [normalize_date(text) for text in ("20250729_105347", "29-Jul-2025 10:53:47", "Tue Jul 29 10:53:47 2025")]
     ['2025-07-29 10:53:47', '2025-07-29 10:53:47', '2025-07-29 10:53:47']
+    >>> normalize_date("1 days 02:00:01.5")
+    '26:00:01.5'
     """
+    if " day" in text and (match := _DAYS.fullmatch(text)):
+        return f"{int(match[1]) * 24 + int(match[2])}{match[3]}"
     if text[:4].isdigit():
         # Nothing else has eight digits and then a time of day.
         return _COMPACT.sub(r"\1-\2-\3 \4:\5:\6", text, count=1) if text[4:8].isdigit() else text

@@ -88,7 +88,7 @@ def _select_columns(survey: Survey, split: RowKeys) -> _Selected:
             continue
         token = survey.units.tokens.get(place)
         if token and layout and place not in layout.fixed:
-            one = channel(one.name, token)
+            one = replace(channel(one.name, token), gpu=one.gpu)
         states = survey.states(place) if one.unit == UNKNOWN else {}
         if states:
             all_states[place] = states
