@@ -70,7 +70,7 @@ def test_wrong_questions_are_refused(on_demo, looked_at, tmp_path):
         (2, "end it with .svg or .png", "plot", "h200", "roofline", "--out", tmp_path / "a.pdf"),
         (3, "has no memory trace", "plot", "h200", "hits"),
         (2, "frequency '1200' must be a frequency with its unit or a factor", "whatif", "h200", "--frequency", "1200"),
-        (3, "no device named 'H20'", "whatif", "h200", "--device", "H20"),
+        (3, "no device named 'H2000'", "whatif", "h200", "--device", "H2000"),
         (3, "no run named 'h20'", "whatif", "h20"),
     ):
         result = on_demo(*words)
