@@ -21,7 +21,7 @@ from profsvc.analysis.potential import launch_potential as potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.unknown_potential import without_uninformative_bounds
 
-VERSION = "46"
+VERSION = "47"
 """Raised when any number changes for the same input."""
 
 

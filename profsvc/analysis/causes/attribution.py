@@ -21,7 +21,7 @@ from profsvc.analysis.causes.issue_slots import barrier_causes, issue_causes
 from profsvc.analysis.causes.memory_queues import shared_units
 from profsvc.analysis.causes.on_chip_waits import on_chip_causes
 from profsvc.analysis.causes.staged_tiles import hidden_by_copies, overlap
-from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots
+from profsvc.analysis.causes.time_budget import Array, TimeBudget, empty_slots, share_of
 from profsvc.specs.advice.causes import causes
 
 UNEXPLAINED = "unexplained"
@@ -40,14 +40,20 @@ def lost_time(counters: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     budget = TimeBudget(counters, figures)
     total = _idle_causes(budget)
     on_chip = on_chip_causes(budget)
+    at_barriers = barrier_causes(budget, on_chip.behind_conflicts)
     for parts in (
         issue_causes(budget, on_chip.causes["shared_memory_limit"]),
         on_chip.causes,
         global_memory_causes(budget, on_chip.queued),
-        barrier_causes(budget, on_chip.behind_conflicts),
+        at_barriers,
     ):
         for name, share in parts.items():
             total[name] = total.get(name, np.zeros(len(counters))) + share
+    # Warps that are late at a barrier were held up by what all wait for elsewhere.
+    elsewhere = np.clip(budget.active - budget.stall["barrier"], 0, 1)
+    held_up = at_barriers["warp_imbalance"] * share_of(total["contended_global_atomics"], elsewhere)
+    total["warp_imbalance"] = total["warp_imbalance"] - held_up
+    total["contended_global_atomics"] = total["contended_global_atomics"] + held_up
     hidden = np.fmin(total["overhead_instructions"], on_chip.issued_behind_conflicts)
     total["overhead_instructions"] = total["overhead_instructions"] - hidden
     total["bank_conflicts"] = total["bank_conflicts"] + hidden

@@ -31,7 +31,9 @@ class _OffLanes(NamedTuple):
     absent: Array
     """Lanes that never had a thread."""
     serial: Array
-    """Part of those off that waited for one thread of their warp."""
+    """Part of those off that waited for one thread of their block."""
+    lone: Array
+    """Part of warps of which each works for one thread, while none waits for another."""
     retried: Array
     """Part that waited for a turn in a loop of compare and swap."""
     first: Array
@@ -102,13 +104,14 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
     # A fuller warp does in one instruction what these did in several, with one wait.
     fixed = stall["wait"] + stall["math_pipe_throttle"] + stall["dispatch_stall"] + stall["branch_resolving"]
     full = budget.issued + fixed + on_chip
-    off = lanes.off * full
-    alike = np.clip(1 - lanes.serial - lanes.retried - lanes.first - lanes.meeting, 0, 1)
+    # Nor does it fetch the code of each path again.
+    off = lanes.off * (full + stall["no_instruction"])
+    alike = np.clip(1 - lanes.serial - lanes.lone - lanes.retried - lanes.first - lanes.meeting, 0, 1)
     of_products = share_of(of.products, of.products + of.needed)
     return {
         **taken,
         **{f"occupancy_{name}": few * hidden.few_warps for name, few in occupancy_limit(c).items()},
-        "partly_filled_warps": lanes.absent * full,
+        "partly_filled_warps": lanes.absent * full + off * lanes.lone,
         "shared_memory_limit": -(lanes.off + lanes.absent) * on_chip,
         "thread_divergence": off * alike,
         "contended_shared_atomics": off * lanes.retried,
@@ -121,7 +124,7 @@ def issue_causes(budget: TimeBudget, on_chip: Array) -> dict[str, Array]:
         "warp_imbalance": hidden.ended,
         "sm_imbalance": hidden.few_blocks,
         "dependent_instructions": hidden.dependent,
-        "instruction_cache": stall["no_instruction"],
+        "instruction_cache": stall["no_instruction"] * (1 - lanes.off),
         "barriers": of.barriers + taken["barriers"] + of_steps + off * lanes.meeting,
         "arithmetic_limit": of.rest
         - of.repeated
@@ -142,13 +145,17 @@ def _off_lanes(budget: TimeBudget) -> _OffLanes:
     )
     lone = _alone_share(budget)
     serial = np.where(np.isnan(lone), serial, share_of(lone * 31 / 32, off))
+    # Without barriers no other warp waits for it: those that have ended did.
+    apart = np.where(c["barrier_inst_warp"] == 0, 1 - empty_slots(c).ended_warps, 0.0)
+    serial, alone = serial * (1 - apart), serial * apart
     # Where the first lanes of each warp work, the others wait for no path and no loop.
     first = share_of(c["inst_first_lanes_off_thread"] / 32 / c["inst_executed_warp"], off)
     # One thread that waits for other blocks does no work.
     meeting = share_of(c["inst_meeting_warp"] * 31 / 32 / c["inst_executed_warp"], off)
     # An atomic operation without hardware of its own, and one that others hold, loops until each lane has had its turn.
-    retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"]) * (1 - serial)
-    return _OffLanes(off, absent, serial, retried, first, meeting)
+    retried = share_of(RETRY_LENGTH * budget.count("shared_atomic_inst_warp"), c["inst_executed_warp"])
+    retried = retried * (1 - serial - alone)
+    return _OffLanes(off, absent, serial, alone, retried, first, meeting)
 
 
 @np.errstate(all="ignore")

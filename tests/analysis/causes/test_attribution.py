@@ -269,6 +269,35 @@ def test_lanes_behind_the_first_of_each_warp_are_predicated_off() -> None:
     assert table["thread_divergence"][1] == pytest.approx(0)
 
 
+def test_warps_of_one_working_lane_are_partly_filled_where_none_waits_for_another() -> None:
+    alone = QUIET | FLAWS["thread_divergence"] | {"inst_lone_warp": 0.8e6, "warps_per_block": 8.0}
+    ended = {"barrier_inst_warp": 0.0, "achieved_occupancy_fraction": 0.125}
+    ended |= {"warp_latency_avg_cycles": 1e4, "block_latency_avg_cycles": 8e4}
+    table = shares([alone, alone | {"barrier_inst_warp": 8448.0}, alone | {"barrier_inst_warp": 0.0}, alone | ended])
+    assert table["partly_filled_warps"][:2].tolist() == [0, 0]
+    assert table["partly_filled_warps"][2] == pytest.approx(table["serial_section"][1])
+    assert table["serial_section"][2] == pytest.approx(0)
+    # Seven of eight warps have ended: the one that is left works for its block.
+    assert table["serial_section"][3] == pytest.approx(0.875 * table["serial_section"][1])
+
+
+def test_lanes_on_paths_of_their_own_fetch_the_code_of_each() -> None:
+    full = QUIET | FLAWS["instruction_cache"]
+    paths = full | {"warp_execution_efficiency_fraction": 0.1, "warp_nonpred_execution_efficiency_fraction": 0.1}
+    table = shares([full, paths])
+    fetched = table["instruction_cache"][0]
+    assert table["instruction_cache"][1] == pytest.approx(0.1 * fetched)
+    assert table["thread_divergence"][1] > 0.9 * fetched
+
+
+def test_warps_late_at_a_barrier_waited_for_contended_atomics() -> None:
+    late = QUIET | {"barrier_inst_warp": 1e4, "stall_barrier_warp_cycles": 1e8}
+    table = shares([late, late | FLAWS["contended_global_atomics"]])
+    assert table["warp_imbalance"][0] > 0.1
+    assert table["warp_imbalance"][1] < 0.5 * table["warp_imbalance"][0]
+    assert table["contended_global_atomics"][1] > table["warp_imbalance"][0]
+
+
 def test_a_block_waits_for_a_long_section_of_one_thread() -> None:
     waits = QUIET | FLAWS["barriers"] | {"warps_launched": 8448.0, "inst_lone_warp": 1e5}
     # 47 instructions of one thread a block, while each warp does 107; and the last instructions of warps, all short.
