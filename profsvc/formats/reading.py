@@ -168,6 +168,11 @@ def _single_match(matches: list[Reader], head: bytes, name: str | None) -> Reade
     if len(matches) == 1 and not tool:
         return matches[0]
     file = name or "the file"
+    if matches and not tool and all(reader.NAME.startswith("nsys-") for reader in matches):
+        raise UnknownFormatError(
+            f"{file} has reports of nsys stats in several forms, and one form is read; print them in one, such as: "
+            "nsys stats --format csv REPORT.nsys-rep, or each into a file of its own"
+        )
     if matches and not tool:
         names = " and ".join(reader.NAME for reader in matches)
         raise UnknownFormatError(f"{file} looks like {names}; choose one with --format NAME")

@@ -105,6 +105,11 @@ def marked_encoding(head: bytes) -> str | None:
     return next((name for name, (text, nuls) in candidates.items() if not any(nuls) and all(text)), None)
 
 
+def _without_marks(lines: str) -> str:
+    """Return lines without byte order marks at their begins, as of files that were appended to each other."""
+    return lines.removeprefix("\ufeff").replace("\n\ufeff", "\n") if "\ufeff" in lines else lines
+
+
 class Text:
     """The decoded lines of a byte stream, which may be read several times in bounded memory.
 
@@ -329,13 +334,13 @@ class Text:
         for text in self._lines(place) if self._notes.nul_lines else self._pieces(place):
             block += text
             if len(block) >= size and (end := block.rfind("\n") + 1):
-                yield block[:end].encode()
+                yield _without_marks(block[:end]).encode()
                 block = block[end:]
             self._check_length(len(block) - size)
         if block:
             if not block.endswith("\n"):
                 self._end(block[block.rfind("\n") + 1 :])
-            yield block.encode()
+            yield _without_marks(block).encode()
 
     @staticmethod
     def _check_length(size: int) -> None:

@@ -196,6 +196,8 @@ def _names_columns(layout: Layout, cells: Sequence[str]) -> bool:
 
     The numbers below it are rows by their form, with a result where the log counts time.
     """
+    if not cells or cells[0][:1] in "+-.0123456789":
+        return False
     texts = [cell.lower() for cell in cells if not is_numeric(cell) and cell[:1] not in ("+", "-", ".")]
     whole = len(texts) == len(cells) == layout.width > 1 and all(texts)
     return whole and len(set(texts)) == len(texts) and NOT_NUMBERS.keys().isdisjoint(texts)
