@@ -1,7 +1,7 @@
 """What else changed where a series changed: the runs before the change held against those since, fact by fact."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,16 @@ APPEARED, VANISHED = "appeared", "vanished"
 KERNEL_TITLES = {APPEARED: "new kernel", VANISHED: "vanished kernel"}
 
 
+class _Evidence(NamedTuple):
+    """Findings of which is told what else changed, and what the runs of their changes had."""
+
+    told: list[Row]
+    sides: list[tuple[list[int], list[int]]]  # the runs before each change, and since
+    unmoved: list[list[int]]  # earlier runs of each, in which the series had not moved
+    facts: pd.DataFrame
+    times: pd.DataFrame  # of each kernel in each run
+
+
 @store.snapshot
 def finding_differences(
     engine: "Engine",
@@ -52,50 +62,75 @@ def finding_differences(
     """
     if not found:
         return [], []
-    told = list(found[:MAX_EXPLAINED])
-    durations = points[(points["kind"] == "duration") & points["run_id"].isin([row["run_id"] for row in found])]
-    points = points[points["series"].isin([row["series"] for row in told])]
-    sides = [_sides(points, row) for row in told]
-    run_ids = sorted({run_id for pair in sides for side in pair for run_id in side})
-    kernels = sorted({name for row in told if row["kernel"] for name in names.of(row).all})
-    facts = store.facts_of_runs(engine, run_ids, kernels, list(specs.change_facts()))
-    facts = pd.concat([facts, _facts_of_means(engine, run_ids, set(kernels), facts)], ignore_index=True)
-    unmoved = [_unmoved(points, row, before) for row, (before, _) in zip(told, sides, strict=True)]
-    earlier = sorted({run_id for runs in unmoved for run_id in runs} - set(run_ids))
-    whole = store.facts_of_runs(engine, earlier, [], list(specs.change_facts()))
-    facts = pd.concat([facts, whole], ignore_index=True) if len(whole) else facts
-    times = store.time_by_kernel(engine, run_ids)
-    made: list[list[Row]] = []
-    for row, (before, since), still in zip(told, sides, unmoved, strict=True):
-        own = names.with_newest_name(facts, row)
-        own = own[own["kernel"].isna() | (own["kernel"] == row["kernel"])]
-        if row["kind"] in WINDOW_KINDS and not str(row["quantity"]).startswith("raw_"):
-            own = own[own["fact"] != "temperature_c"]  # the powers are at one temperature
-        made.append(
-            [
-                *differences(pd.concat([own, _names_then(facts, row, names)]), before, since, still),
-                *cause_differences(causes.get(str(row["series"]), ()), row["kernel"]),
-                *kernel_differences(names.with_newest_name(times, row), before, since),
-            ]
-        )
-    explained = [dict(row) | {"differences": own} for row, own in zip(told, made, strict=True)]
+    evidence = _read_evidence(engine, [dict(row) for row in found[:MAX_EXPLAINED]], points, names)
+    made = _differences_of_each(evidence, causes, names)
+    explained = [row | {"differences": own} for row, own in zip(evidence.told, made, strict=True)]
     explained += _of_the_same_runs(explained, found[MAX_EXPLAINED:])
-    by_run = durations.groupby("run_id")["kernel"].nunique()
-    totals = {
-        (str(row["series"]), str(row["kernel"])): pair
-        for row, side in zip(told, sides, strict=True)
-        if row["kernel"] and (pair := _times_per_run(times, row, side, names)) is not None
-    }
     events = find_events(
         [row if row.get("state", "new") in OPEN_STATES else row | {"kind": ""} for row in explained],
-        lambda row: int(by_run.get(row["run_id"], 0)),
-        totals,
+        _kernels_measured(points, found),
+        _totals(evidence, names),
         siblings,
     )
     for event in events:
         for place in event["members"]:
             explained[place]["differences"] = [*_membership(event, explained), *explained[place]["differences"]]
     return explained, events
+
+
+def _read_evidence(engine: "Engine", told: list[Row], points: pd.DataFrame, names: KernelNames) -> _Evidence:
+    """Read what the runs of changes had: the kernels of the findings, and the whole runs."""
+    points = points[points["series"].isin([row["series"] for row in told])]
+    sides = [_sides(points, row) for row in told]
+    unmoved = [_unmoved(points, row, before) for row, (before, _) in zip(told, sides, strict=True)]
+    run_ids = sorted({run_id for pair in sides for side in pair for run_id in side})
+    earlier = sorted({run_id for runs in unmoved for run_id in runs} - set(run_ids))
+    kernels, wanted = (
+        sorted({name for row in told if row["kernel"] for name in names.of(row).all}),
+        list(specs.change_facts()),
+    )
+    facts = store.facts_of_runs(engine, run_ids, kernels, wanted)
+    parts = [facts, _facts_of_means(engine, run_ids, set(kernels), facts)]
+    whole = store.facts_of_runs(engine, earlier, [], wanted)
+    if len(whole):
+        parts.append(whole)
+    return _Evidence(told, sides, unmoved, pd.concat(parts, ignore_index=True), store.time_by_kernel(engine, run_ids))
+
+
+def _differences_of_each(
+    evidence: _Evidence, causes: Mapping[str, Sequence[Mapping[str, Any]]], names: KernelNames
+) -> list[list[Row]]:
+    """Return what else differs for each finding: facts, causes of lost time, new and vanished kernels."""
+    made = list[list[Row]]()
+    for row, (before, since), still in zip(evidence.told, evidence.sides, evidence.unmoved, strict=True):
+        own = names.with_newest_name(evidence.facts, row)
+        own = own[own["kernel"].isna() | (own["kernel"] == row["kernel"])]
+        if row["kind"] in WINDOW_KINDS and not str(row["quantity"]).startswith("raw_"):
+            own = own[own["fact"] != "temperature_c"]  # the powers are at one temperature
+        made.append(
+            [
+                *differences(pd.concat([own, _names_then(evidence.facts, row, names)]), before, since, still),
+                *cause_differences(causes.get(str(row["series"]), ()), row["kernel"]),
+                *kernel_differences(names.with_newest_name(evidence.times, row), before, since),
+            ]
+        )
+    return made
+
+
+def _kernels_measured(points: pd.DataFrame, found: Sequence[Mapping[str, Any]]) -> Callable[[Row], int]:
+    """Return how to say of how many kernels the first run of a finding has durations."""
+    inside = (points["kind"] == "duration") & points["run_id"].isin([row["run_id"] for row in found])
+    by_run = points[inside].groupby("run_id")["kernel"].nunique()
+    return lambda row: int(by_run.get(row["run_id"], 0))
+
+
+def _totals(evidence: _Evidence, names: KernelNames) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the times per run of the kernels of findings, before and since, by series and kernel."""
+    return {
+        (str(row["series"]), str(row["kernel"])): pair
+        for row, side in zip(evidence.told, evidence.sides, strict=True)
+        if row["kernel"] and (pair := _times_per_run(evidence.times, row, side, names)) is not None
+    }
 
 
 def _of_the_same_runs(explained: Sequence[Row], others: Sequence[Mapping[str, Any]]) -> list[Row]:
