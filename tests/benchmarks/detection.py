@@ -1,8 +1,9 @@
 """False findings and steps found, night after night, for every kind of noise, beside other tools on the same series.
 
 Run it with ``python -m tests.benchmarks.detection [KIND ...]``; ``--series 30`` for less, ``--runs`` for several runs a
-night. ``--peers PYTHON`` names a Python that has ``apache-otava``, ``asv`` and ``ruptures``, in an environment of its
-own: they want older libraries. What is missing is said. `tests.benchmarks.peers` says how the tools are asked.
+night, ``--alone`` for series without siblings. ``--peers PYTHON`` names a Python that has ``apache-otava``, ``asv`` and
+``ruptures``, in an environment of its own: they want older libraries. What is missing is said.
+`tests.benchmarks.peers` says how the tools are asked.
 
 Series are simulated with an sd of 2 % of their level, from a seed that no constant was chosen with; ``--seed`` gives
 another. `find_changes` sees them every night with its own findings of before, whose states move on. Nights are one day
@@ -300,11 +301,14 @@ def main() -> None:
     parser.add_argument("--looks", type=int, default=25, help="at nights on which 1 %% changed")
     parser.add_argument("--histories", type=int, nargs="*", default=list(HISTORIES))
     parser.add_argument("--runs", action="store_true", help="several runs a night, of white noise")
+    parser.add_argument("--alone", action="store_true", help="each series without siblings")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--peers", metavar="PYTHON", help="that has the other tools")
     asked = parser.parse_args()
     if asked.runs:
         return _several(asked)
+    if asked.alone:
+        return _alone(asked)
     print(f"{'noise':20}{'history':>8} {'tool':10}{'false/1000':>16}{'share false, %':>22}{'first, %':>22}"
           f"{'2 sd, %':>14}{'3 sd, %':>14}")  # fmt: skip
     for kind in asked.kinds:
@@ -321,6 +325,24 @@ def main() -> None:
                 ):
                     print(f"{kind:20}{history:8} {name:70}" + "".join(f"{one:14.0%}" for one in best), flush=True)
     return None
+
+
+def _alone(asked: argparse.Namespace) -> None:
+    """Print false findings in 1000 nights, and the steps found, of series each of which is all that is measured."""
+    print(f"{'noise':20}{'history':>8}{'false/1000':>16}{'2 sd, %':>14}{'3 sd, %':>14}")
+    for kind in asked.kinds:
+        for history in asked.histories:
+            noise = (NOISES | UNSEEN)[kind]
+            rng = np.random.default_rng([asked.seed, history, len(kind), 2])
+            x = noise(rng, asked.series, history + asked.nights)
+            told = walk(x[:, :, np.newaxis], history, alone=True)
+            cells = [f"{_share(told.false, told.nights, 1000.0, 1):>16}"]
+            for height in HEIGHTS:
+                x = noise(rng, asked.stepped, history + NIGHTS)
+                x[:, history:] += height
+                found = walk(x[:, :, np.newaxis], history, alone=True).found if asked.stepped else 0
+                cells.append(f"{_share(found, asked.stepped):>14}")
+            print(f"{kind:20}{history:8}" + "".join(cells), flush=True)
 
 
 def _several(asked: argparse.Namespace) -> None:

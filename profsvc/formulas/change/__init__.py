@@ -19,6 +19,7 @@ Modules::
     surest_step      the newest values held against all before them, window by window
     trends           whether a series stays, follows a trend or steps
     two_level_test   probability of a step, from all values and without each of them
+    unknown_dependence  how laws of dependence count where no siblings say which
     wandering        levels that move from night to night
     weekly_cycles    what the day of the week adds to values
 """

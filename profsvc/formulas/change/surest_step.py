@@ -34,7 +34,6 @@ WINDOWS = (
     (1, 0.02), (2, 0.05), (3, 0.13), (4, 0.05), (5, 0.95), (6, 0.01), (7, 0.01), (8, 0.05), (13, 0.04), (21, 0.03),
     (34, 0.025), (55, 0.02), (89, 0.015), (144, 0.01), (233, 0.005), (377, 0.0025), (610, 0.0025),
 )  # fmt: skip
-DOUBT_WEIGHT_FACTOR = 1.35  # doubt about the autocorrelation lowers the error rate further, by about this
 SIBLING_WEIGHT_FACTOR = 1.2  # where the values are tested, no single value may bring about still less
 MAX_LEAVE_ONE_OUT_RATIO = 5.0  # factor on alpha for the step without any one value
 CLEAR_STEP_SD = 6.0  # a step of so many sd, with a gap between both sides of half of it, is held against siblings
@@ -93,7 +92,7 @@ def surest_step(
     """
     N = lengths(series)
     prior = flat_noise(N.size) if prior is None else prior
-    factor = np.select([prior.by_value, ~prior.known & doubt], [SIBLING_WEIGHT_FACTOR, DOUBT_WEIGHT_FACTOR], 1.0)
+    factor = np.where(prior.by_value, SIBLING_WEIGHT_FACTOR, 1.0)
     least = np.full(N.size, MIN_SEGMENT) if shortest is None else shortest
     new = np.ones(N.size, dtype=np.intp) if fresh is None else np.clip(fresh, 1, np.maximum(N - MIN_HISTORY, 1))
     each = np.ones(N.size, dtype=np.intp) if runs is None else runs

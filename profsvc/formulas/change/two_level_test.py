@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from profsvc.formulas.change.siblings import NoisePrior, flat_noise
+from profsvc.formulas.change.unknown_dependence import counts_of_law
 from profsvc.formulas.numerics.arrays import Array, Bools
 from profsvc.formulas.numerics.distributions import normal_quantiles, normal_tail, student_tail
 from profsvc.formulas.numerics.series import (
@@ -103,7 +104,8 @@ def step_tail(before: Side, after: Side, prior: NoisePrior | None = None) -> Arr
 
     Of each law of the noise the tail is Student's, of the difference of the levels by generalised least squares. They
     are weighted by how probable the residuals make each law: the likelihood after levels and variance are integrated
-    out, times its ``prior``, whose rows have the shape of the sides but for axes of length 1.
+    out, times its ``prior``, whose rows have the shape of the sides but for axes of length 1. Where no siblings say
+    what the noise is, laws count as `counts_of_law` has it, and a tail may exceed 1.
     """
     shape = np.shape(before.square)
     best, total, tail = np.full(shape, LEAST), np.zeros(shape), np.zeros((2, *shape))
@@ -113,14 +115,18 @@ def step_tail(before: Side, after: Side, prior: NoisePrior | None = None) -> Arr
     for law, fit in _laws(before, after, prior):
         known, square = prior.df[law], prior.square[..., law]
         with np.errstate(all="ignore"):
-            likelihood = fit.constant + _evidence(fit.left, free, known, square) + np.log(prior.weight[..., law])
+            beforehand, more = counts_of_law(float(prior.rho[law]), before.n + after.n)
+            beforehand, more = np.where(prior.known, 0.0, beforehand), np.where(prior.known, 1.0, more)
+            beforehand = beforehand + np.log(prior.weight[..., law])
+            likelihood = fit.constant + _evidence(fit.left, free, known, square) + beforehand
             t = fit.difference / np.sqrt(np.where(fit.left > 0, fit.left + square, 0.0) / (free + known) * fit.variance)
             higher = np.maximum(best, likelihood)
             shrink, weight = np.exp(best - higher), np.exp(likelihood - higher)
             total = total * shrink + weight
             tail *= shrink
-            counts = weight > NEGLIGIBLE
-            tail[:, counts] += weight[counts] * _both_ways(t[counts], (free + known)[counts])
+            told = more * weight
+            counts = told > NEGLIGIBLE
+            tail[:, counts] += told[counts] * _both_ways(t[counts], (free + known)[counts])
             best = higher
     with np.errstate(all="ignore"):
         return np.asarray(tail / total)

@@ -9,7 +9,6 @@ from profsvc.formulas.change.levels.level_visits import MAX_VISIT_DISTANCE_SD
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS
 from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
 from profsvc.formulas.change.surest_step import (
-    DOUBT_WEIGHT_FACTOR,
     MAX_LEAVE_ONE_OUT_RATIO,
     MIN_HISTORY,
     MIN_SEGMENT,
@@ -36,9 +35,7 @@ def p_by_definition(x: np.ndarray, split: int) -> float:
     p, sign, m, share = _surest(x, None)
     if p >= 1 / MAX_LEAVE_ONE_OUT_RATIO:
         return p
-    left = (
-        min(2 * tail_of_others(sign * x, one, x.size - m) / (share * DOUBT_WEIGHT_FACTOR), 1.0) for one in range(x.size)
-    )
+    left = (min(2 * tail_of_others(sign * x, one, x.size - m) / share, 1.0) for one in range(x.size))
     in_sd = in_units_of_sd(gather(x, np.zeros(x.size), Groups(None, x.size), np.ones(x.size, dtype=np.bool_))).x
     rests = (
         rest / (1.0 if far > OUTLYING_SD else MAX_LEAVE_ONE_OUT_RATIO)
@@ -61,7 +58,7 @@ def _surest(x: np.ndarray, left_out: int | None) -> tuple[float, float, int, flo
     return min(
         (
             max(
-                min(2 * tail_of_others(sign * x, left_out, x.size - m) / (share * DOUBT_WEIGHT_FACTOR), 1.0),
+                min(2 * tail_of_others(sign * x, left_out, x.size - m) / share, 1.0),
                 0.0 if left_out is not None or sign * (x[-1] - x[0]) < 0 else by_place(x, x.size - m),
             ),
             sign,
@@ -113,8 +110,10 @@ def _tail(before: np.ndarray, after: np.ndarray) -> float:
         tails.append(special.stdtr(N - 2, -t))
         determinants = np.linalg.slogdet(inverse)[1] - np.linalg.slogdet(information)[1]
         logs.append(0.5 * determinants - 0.5 * (N - 2) * np.log(squares))
-    weight = np.exp(np.array(logs) - max(logs))
-    return float(weight @ np.array(tails) / weight.sum())
+    rho, weight = np.array(AUTOCORRELATIONS), np.exp(np.array(logs) - max(logs))
+    weight *= np.exp(-200 * rho / N)
+    more = (1 + (24 / N) ** 4) * np.exp(110 * rho / N)
+    return float((weight * more) @ np.array(tails) / weight.sum())
 
 
 def visited(x: np.ndarray, split: int) -> float:

@@ -110,7 +110,7 @@ def test_rounded_noise_keeps_its_rate_and_its_steps(rng: np.random.Generator) ->
     coarse = np.round(simulated.white(rng, 1000, 60))
     for noise in (rare, coarse):
         assert simulated.found(noise).mean() <= at_most(0.01, 1000)
-    assert simulated.found(np.round(simulated.stepped(simulated.white(rng, 300, 60), 8, 3.0))).mean() > 0.93
+    assert simulated.found(np.round(simulated.stepped(simulated.white(rng, 1000, 60), 8, 3.0))).mean() > 0.93
 
 
 def test_a_trend_is_no_step_of_a_night_but_a_change_in_the_end(rng: np.random.Generator) -> None:
