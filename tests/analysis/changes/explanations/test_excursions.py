@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from profsvc.analysis.changes.nightly import find_changes
+from profsvc.formulas.change.siblings import MIN_SIBLINGS
 from tests.benchmarks.detection import points_of, walk
 from tests.inputs.noise import white
 
@@ -11,7 +12,10 @@ from tests.inputs.noise import white
 @pytest.mark.parametrize("turn", [1, 2])
 @pytest.mark.parametrize("series", [3, 22])
 def test_two_boards_that_take_turns_under_one_name_are_no_changes(series: int, turn: int) -> None:
-    """Each turn of three nights or five would be one: eight looks at 22 series had 16 and 47 findings without it."""
+    """Each turn of three nights or five would be one: eight looks at 22 series had 16 and 47 findings without it.
+
+    Three series that say nothing of each other's noise have no step that would have to be explained.
+    """
     rng, found, told = np.random.default_rng(4), 0, 0
     for last in range(35, 43):
         x = white(rng, series, last)
@@ -20,7 +24,7 @@ def test_two_boards_that_take_turns_under_one_name_are_no_changes(series: int, t
         found += len(verdict.found)
         told += sum(row["shape"] == "levels" for row in verdict.told)
     assert found <= series * 8 // 100
-    assert told
+    assert told or series < MIN_SIBLINGS
 
 
 def test_the_board_that_stays_after_two_took_turns_is_found_once() -> None:
