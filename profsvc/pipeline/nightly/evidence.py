@@ -117,7 +117,7 @@ def _differences_of_each(
     return made
 
 
-def _kernels_measured(points: pd.DataFrame, found: Sequence[Mapping[str, Any]]) -> Callable[[Row], int]:
+def _kernels_measured(points: pd.DataFrame, found: Sequence[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], int]:
     """Return how to say of how many kernels the first run of a finding has durations."""
     inside = (points["kind"] == "duration") & points["run_id"].isin([row["run_id"] for row in found])
     by_run = points[inside].groupby("run_id")["kernel"].nunique()
