@@ -36,7 +36,7 @@ KERNEL_TITLES = {APPEARED: "new kernel", VANISHED: "vanished kernel"}
 
 
 class _Evidence(NamedTuple):
-    """Findings of which is told what else changed, and what the runs of their changes had."""
+    """Findings that are explained, and what the runs of their changes had."""
 
     told: list[Row]
     sides: list[tuple[list[int], list[int]]]  # the runs before each change, and since
