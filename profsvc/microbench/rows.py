@@ -68,10 +68,16 @@ def _picked(one: Microbenchmark, raw: Raw, unexpected: Mapping[str, str]) -> Ite
 
 
 def _best(points: pd.DataFrame) -> pd.DataFrame:
-    point = points.groupby(["name", "x"]).ngroup()
-    medians = points.groupby(point)["value"].median()
-    best = medians.idxmin() if points["unit"].iloc[0] in LESS_IS_BETTER else medians.idxmax()
-    return points[point == best]
+    # Groups of pandas take three times as long for so few points, and this is asked of nearly every quantity.
+    names, x = np.unique(points["name"].to_numpy(str), return_inverse=True)[1], points["x"].to_numpy(np.float64)
+    values, medians = points["value"].to_numpy(np.float64), dict[tuple[int, float], float]()
+    for name in np.unique(names).tolist():
+        for place in np.unique(x[names == name]).tolist():
+            medians[name, place] = float(np.median(values[(names == name) & (x == place)]))
+    choose = min if points["unit"].iloc[0] in LESS_IS_BETTER else max
+    name, place = choose(medians, key=medians.__getitem__)
+    best: pd.DataFrame = points[(names == name) & (x == place)]
+    return best
 
 
 def _figures(raw: Raw) -> dict[str, Any]:

@@ -22,6 +22,8 @@ def fill_from_session(launches: pd.DataFrame, attributes: pd.DataFrame) -> tuple
     the same device ordinal, unless the two state different compute capabilities.
     """
     named, parts = launches.copy(), [pd.DataFrame(columns=_COLUMNS)]
+    if attributes.empty:  # few runs have a session page, and groups of nothing take milliseconds
+        return named, parts[0]
     for index, said in _consistent_attributes(attributes).groupby("device_index"):
         cells = said.drop_duplicates("metric").set_index("metric")["raw_text"]
         capability = ".".join(str(cells.get(part, "")) for part in _CAPABILITY)

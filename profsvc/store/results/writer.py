@@ -291,16 +291,14 @@ def _cause_ids(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
 
 def _kernels(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
     """Return the kernel of each row; none where the launch says it already, or for the whole run."""
-    kernels = np.full(len(table), WHOLE_RUN_ID)
-    alone = table[table["launch_id"].isna()]
-    if "kernel_id" in table:
-        found = values(alone["kernel_id"])
-    elif "kernel" in table:
-        names = Names(connection, "kernels")
-        found = names.column([None if kernel is None else (kernel,) for kernel in values(alone["kernel"])])
-    else:
+    kernels, alone = np.full(len(table), WHOLE_RUN_ID), table["launch_id"].isna().to_numpy()
+    column = next((name for name in ("kernel_id", "kernel") if name in table), None)
+    if column is None or not alone.any():
         return kernels
-    kernels[table["launch_id"].isna()] = [WHOLE_RUN_ID if kernel is None else int(kernel) for kernel in found]
+    found = values(table[column][alone])
+    if column == "kernel":
+        found = Names(connection, "kernels").column([None if kernel is None else (kernel,) for kernel in found])
+    kernels[alone] = [WHOLE_RUN_ID if kernel is None else int(kernel) for kernel in found]
     return kernels
 
 
