@@ -57,7 +57,8 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Sessi
             return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
         installed = any(one.value == PLUGIN for one in importlib.metadata.entry_points(group="pytest11"))
         plugin = () if installed else ("-p", PLUGIN)
-        return pytester.runpytest_inprocess("-p", "no:cacheprovider", *plugin, *options)
+        # At its end a session searches all of this process for garbage, five times.
+        return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:unraisableexception", *plugin, *options)
 
     return run
 

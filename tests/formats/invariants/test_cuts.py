@@ -111,7 +111,7 @@ LATER = {"launches", "sensors"}
 ENDED_LATER = {"marks": {"ranges"}}
 
 
-MAX_LINE_ENDS = 20
+MAX_LINE_ENDS = 12
 
 
 def sizes(data, step):
