@@ -210,7 +210,7 @@ def test_lines_and_ordinals_that_are_left_out_come_back(engine: Engine, monkeypa
     )
 )
 @example([(0, 0.0), (0, -0.0)])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_what_is_packed_comes_back_bit_for_bit(readings: Sequence[tuple[int, float]]) -> None:
     elapsed, value = np.array([at for at, _ in readings]), np.array([read for _, read in readings])
     packed = pack(elapsed, value)
