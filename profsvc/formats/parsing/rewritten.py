@@ -1,8 +1,9 @@
 """Exports that a program saved again in another form of CSV, brought back line by line to the form of their tool.
 
 Editors and scripts put blanks after the commas, spreadsheets quote whole lines or each quoted cell once more, pandas
-writes the numbers of rows before them, and launchers of processes the rank or the time before each line. The cells are
-unchanged, so such a file is read as the original. The lines correspond one to one, so every line keeps its number.
+writes the numbers of rows before them or a table in Markdown, and launchers of processes the rank or the time before
+each line. The cells are unchanged, so such a file is read as the original. The lines correspond one to one, so every
+line keeps its number.
 """
 
 import re
@@ -27,6 +28,7 @@ _PROCESS = re.compile(
 _TIME = re.compile(
     rb"\[[0-9][0-9:., T/+-]{7,30}\] |[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{8,18}(?:Z|[-+][0-9:]{4,6})? "
 )
+_BAR, _RULE, _CODE = re.compile(rb"(?<!\\)\|"), re.compile(rb":?-+:?"), re.compile(rb"`([^`]*)`")
 _STREAM = re.compile(rb"<std[a-z]+>")
 MAX_HEADER_LINES, MIN_BLANKS = 200, 3
 
@@ -106,12 +108,34 @@ def has_prefix(head: bytes) -> bool:
     return without_prefix(head[:MAX_HEADER_LINES]) != head[:MAX_HEADER_LINES]
 
 
+def without_bars(line: bytes) -> bytes:
+    """Return a row of a table in Markdown as quoted cells, its rule as an empty line, and any other line as it is.
+
+    >>> without_bars(b"| 0 | `f(int, int)` | |\\n"), without_bars(b"|---|:-:|--:|\\n"), without_bars(b"a | b\\n")
+    (b'"0","f(int, int)",""\\n', b'\\n', b'a | b\\n')
+    """
+    bare = line.strip()
+    if not _is_row_of_bars(bare):
+        return line
+    cells = [cell.strip() for cell in _BAR.split(bare[1:-1])]
+    if all(map(_RULE.fullmatch, cells)):
+        return b"\n"
+    texts = (_CODE.sub(rb"\1", cell).replace(rb"\|", b"|").replace(b'"', b'""') for cell in cells)
+    return b",".join(b'"' + text + b'"' for text in texts) + b"\n"
+
+
+def _is_row_of_bars(line: bytes) -> bool:
+    bare = line.strip()
+    return len(bare) > 1 and bare.startswith(b"|") and bare.endswith(b"|")
+
+
 PREFIX = Rewriting("the process or the time before each line", has_prefix, without_prefix)
 REWRITINGS = (
     Rewriting("blanks after commas", _is_header_with_blanks, without_blanks),
     Rewriting("quotes around each line", lambda line: without_outer_quotes(line) != line, without_outer_quotes),
     Rewriting("quotes around quoted cells", lambda line: b'""","""' in line, _without_second_quotes),
     Rewriting("row numbers in the first column", _is_pandas_header, _without_index),
+    Rewriting("a table in Markdown", _is_row_of_bars, without_bars),
     PREFIX,
 )
 """The ways in which an export is recognized although another program saved it again."""
