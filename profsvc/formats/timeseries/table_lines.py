@@ -286,7 +286,7 @@ class _Scanner:
             self.zone = zone
 
     def feed(self, number: int, line: str) -> Record:
-        layout = self.layout
+        layout, line = self.layout, line.removeprefix("\ufeff")  # of a file that was appended
         if not line.strip() or (layout is not None and line.lstrip().startswith("#")):
             return Record(SKIP, number, 1, line[:MAX_TEXT_CHARS], [])
         if layout is None:
