@@ -10,7 +10,7 @@ from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     picture_format,
     print_message,
@@ -145,7 +145,7 @@ def models(
     if service := open_service(context):
         view = service.models(run)
     else:
-        view = index(open_engine(context, only_reads=True) if run is not None else None, run)
+        view = index(open_reader(context) if run is not None else None, run)
     print_view(view, output, models_text.index, view["columns"], view["rows"])
 
 

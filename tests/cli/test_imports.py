@@ -35,6 +35,11 @@ COMMANDS = {
     "compare h200 h200 --no-record": (HEAVY - {"numpy"}, 400),
     "history gemm_naive": (HEAVY - {"numpy"}, 410),
     "explain divergence": (HEAVY - {"numpy"}, 430),
+    "token list": (HEAVY, 235),
+    "versions h200": (HEAVY - {"numpy"}, 350),
+    "report accuracy": (HEAVY - {"numpy"}, 390),
+    "whatif h200": ({"sqlalchemy"}, 820),
+    "antipatterns h200": ({"sqlalchemy"}, 800),
     "show h200 --kernel 1": (HEAVY - {"numpy"}, 420),
     "show h200 --kernel gemm_naive -o json": (HEAVY - {"numpy"}, 420),
 }

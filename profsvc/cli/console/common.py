@@ -57,6 +57,14 @@ def open_reader(context: Context) -> "Engine":
     return _opened(context, lambda asked: store.open_reader(asked, tell=print_message))
 
 
+def open_main_reader(context: Context) -> "Engine":
+    """Return the store itself, not its replica, for questions, and for a command that writes little after them.
+
+    A replica may lack what was written last, and cannot keep anything.
+    """
+    return open_engine(context) if read_store(context) else open_reader(context)
+
+
 def read_store(context: Context) -> str:
     """Return the address of the replica for what only reads; empty if it is not set or --store is given."""
     from profsvc import settings

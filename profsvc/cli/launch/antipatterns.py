@@ -4,7 +4,7 @@ from typing import Annotated
 
 from click import Context
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.common import OutputOption, open_reader, open_service, print_view
 from profsvc.cli.console.declaration import Argument, Group, Option
 
 
@@ -34,7 +34,7 @@ def antipatterns(
     if service := open_service(context):
         view = service.antipatterns(run, kernel or None)
     else:
-        view = antipatterns_view.antipatterns(open_engine(context, only_reads=True), run, kernel or None)
+        view = antipatterns_view.antipatterns(open_reader(context), run, kernel or None)
     print_view(view, output, antipatterns_text.page, antipatterns_view.COLUMNS, view["rows"])
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from click import Context
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.common import OutputOption, open_reader, open_service, print_view
 from profsvc.cli.console.declaration import Argument, Group, Option
 
 
@@ -33,7 +33,7 @@ def versions(
     if service := open_service(context):
         view = service.versions(runs, kernel or None)
     else:
-        view = versions_view.versions(open_engine(context, only_reads=True), runs, kernel or None)
+        view = versions_view.versions(open_reader(context), runs, kernel or None)
     print_view(view, output, versions_text.page, versions_view.COLUMNS, view["rows"])
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from click import Context
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.common import OutputOption, open_reader, open_service, print_view
 from profsvc.cli.console.declaration import Argument, Group, Option
 
 Values = list[str] | None
@@ -59,7 +59,7 @@ def whatif(
     if service := open_service(context):
         view = service.what_if(run, kernel or None, {what_if.OPTIONS[name]: axes[name] for name in axes}, device)
     else:
-        view = what_if.what_if(open_engine(context, only_reads=True), run, kernel or None, axes, device)
+        view = what_if.what_if(open_reader(context), run, kernel or None, axes, device)
     print_view(view, output, what_if_text.what_if, what_if.COLUMNS, view["rows"])
 
 

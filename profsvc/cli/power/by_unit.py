@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from click import Context
 
-from profsvc.cli.console.common import open_engine, open_service, print_view
+from profsvc.cli.console.common import open_reader, open_service, print_view
 from profsvc.cli.console.declaration import Option
 from profsvc.errors import UsageError
 
@@ -40,7 +40,7 @@ def _units(context: Context, run: str) -> dict[str, Any]:
         return service.unit_powers(run)
     from profsvc.views.power import components
 
-    return components.unit_powers(open_engine(context, only_reads=True), run)
+    return components.unit_powers(open_reader(context), run)
 
 
 def _sms(context: Context, run: str, kernel: str | None, sensor: str | None) -> dict[str, Any]:
@@ -48,5 +48,5 @@ def _sms(context: Context, run: str, kernel: str | None, sensor: str | None) -> 
         return service.sm_counts(run, kernel=kernel, sensor=sensor)
     from profsvc.views.power import sm_counts
 
-    engine = open_engine(context, only_reads=True)
+    engine = open_reader(context)
     return sm_counts.launch_sm_counts(engine, run, kernel) if kernel else sm_counts.sm_counts(engine, run, sensor)

@@ -7,7 +7,7 @@ from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     picture_format,
     print_view,
@@ -53,7 +53,7 @@ def _windows(context: Context, runs: list[str]) -> list[dict[str, Any]]:
         return [row for run in runs for row in service.power(run)["windows"]]
     from profsvc.views.power.run_power import power
 
-    engine = open_engine(context, only_reads=True)
+    engine = open_reader(context)
     return [row for run in runs for row in power(engine, run)["windows"]]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from click import Context
 
-from profsvc.cli.console.common import OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.common import OutputOption, open_reader, open_service, print_view
 from profsvc.cli.console.declaration import Group, Option
 
 
@@ -32,7 +32,7 @@ def components(
     if service := open_service(context):
         view = service.components(device)
     else:
-        view = power_components.components(open_engine(context, only_reads=True), device)
+        view = power_components.components(open_reader(context), device)
     columns = power_components.KERNELS if kernels else power_components.UNITS
     page = partial(in_words, with_kernels=kernels)
     print_view(view, output, page, columns, view["kernels" if kernels else "units"])

@@ -7,7 +7,7 @@ from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     picture_format,
     print_view,
@@ -49,7 +49,7 @@ def cores(
     if service := open_service(context):
         view = service.cores(runs, **asked)
     else:
-        view = cores_view.cores(open_engine(context, only_reads=True), runs, **asked)
+        view = cores_view.cores(open_reader(context), runs, **asked)
     if plot is not None:
         write_picture(plot, cores_view.drawn(view, form))
     print_view(view, output, cores_text.page, cores_view.COLUMNS, view["rows"])

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from click import Context
 
-from profsvc.cli.console.common import open_engine, open_service, picture_format, print_view, write_picture
+from profsvc.cli.console.common import open_reader, open_service, picture_format, print_view, write_picture
 from profsvc.cli.console.declaration import Option
 from profsvc.errors import UsageError
 
@@ -95,9 +95,7 @@ def _rotated(context: Context, run: str, asked: Asked) -> dict[str, Any]:
     from profsvc.views.power import heat_map as heat_map_view
 
     angle = TURN_DEG if asked.angle_deg is None else asked.angle_deg
-    return heat_map_view.rotated(
-        open_engine(context, only_reads=True), run, second, angle, asked.calibration, asked.rc_s
-    )
+    return heat_map_view.rotated(open_reader(context), run, second, angle, asked.calibration, asked.rc_s)
 
 
 def _mapped(context: Context, run: str, asked: Asked, form: str) -> tuple[dict[str, Any], bytes]:
@@ -112,7 +110,7 @@ def _mapped(context: Context, run: str, asked: Asked, form: str) -> tuple[dict[s
         from profsvc.reports.plots.heat_map import picture
         from profsvc.views.power import heat_map as heat_map_view
 
-        made = heat_map_view.heat_map(open_engine(context, only_reads=True), run, **wanted)
+        made = heat_map_view.heat_map(open_reader(context), run, **wanted)
         view = made.view
         pictures = {} if form == "json" else {"heat-map": picture(made.die_map, made.title, form)}
     words = json.dumps(view["heat_map"], ensure_ascii=False, allow_nan=False) + "\n"

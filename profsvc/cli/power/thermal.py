@@ -7,7 +7,7 @@ from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     picture_format,
     print_view,
@@ -58,7 +58,7 @@ def thermal(
         view = service.thermal(run, **asked, draw=form or None)
         drawn = dict(decode_pictures(view)).get("thermal", b"") if form else b""
     else:
-        view = thermal_view.thermal(open_engine(context, only_reads=True), run, **asked)
+        view = thermal_view.thermal(open_reader(context), run, **asked)
         drawn = thermal_view.drawn(view, form) if form else b""
     if plot is not None:
         write_picture(plot, drawn)

@@ -8,7 +8,7 @@ from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     picture_format,
     print_view,
@@ -128,7 +128,7 @@ def _seen(context: Context, run: str, options: "Options", form: str) -> tuple[di
     from profsvc.views.power import plots as power_plots
     from profsvc.views.power import run_power as power_view
 
-    engine = open_engine(context, only_reads=True)
+    engine = open_reader(context)
     view = power_view.power(engine, run, options)
     return view, [(one.name, one.data) for one in (power_plots.drawn(engine, view, form) if form else ())]
 

@@ -7,7 +7,7 @@ from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     picture_format,
     print_message,
@@ -57,9 +57,7 @@ def accuracy(
     if service := open_service(context):
         view = service.accuracy(*asked, acted=acted, best=best, unchanged=unchanged)
     else:
-        view = predictions.accuracy(
-            open_engine(context, only_reads=True), *asked, acted=acted, best=best, unchanged=unchanged
-        )
+        view = predictions.accuracy(open_reader(context), *asked, acted=acted, best=best, unchanged=unchanged)
     if plot is not None:
         write_picture(plot, model_plots.calibration(view, form))
     print_view(view, output, accuracy_text.accuracy, predictions.SCORES, view["scores"])

@@ -8,13 +8,12 @@ from click.exceptions import Exit
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_main_reader,
     open_reader,
     open_service,
     parse_pairs,
     print_message,
     print_view,
-    read_store,
 )
 from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.errors import AccessError, NotFoundError, ServiceError
@@ -77,8 +76,7 @@ def compare(
     if service := open_service(context):
         view = _asked(service, before, after, became, record)
     else:
-        # A replica cannot keep what is saved.
-        engine = open_engine(context) if record and read_store(context) else open_reader(context)
+        engine = open_main_reader(context) if record else open_reader(context)
         view = two_runs.compare(engine, before, after, became)
         if record:
             view["predictions"] = _recorded(engine, view)

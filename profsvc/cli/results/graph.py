@@ -4,7 +4,7 @@ from typing import Annotated
 
 from click import Context
 
-from profsvc.cli.console.common import LimitOption, OutputOption, open_engine, open_service, print_view
+from profsvc.cli.console.common import LimitOption, OutputOption, open_reader, open_service, print_view
 from profsvc.cli.console.declaration import Argument, Group, Option
 
 
@@ -35,7 +35,7 @@ def graph(
     if service := open_service(context):
         view = service.graph(run, show, limit)
     else:
-        view = run_graph(open_engine(context, only_reads=True), run, show, limit or None)
+        view = run_graph(open_reader(context), run, show, limit or None)
     print_view(view, output, answer, view["columns"], view["rows"])
 
 

@@ -7,7 +7,7 @@ from click import Context
 
 from profsvc.cli.console.common import (
     OutputOption,
-    open_engine,
+    open_reader,
     open_service,
     picture_format,
     print_json,
@@ -51,7 +51,7 @@ def plot(
     if service := open_service(context):
         data = service.plot(run, kind, kernel or None, limit)
     else:
-        data = model_plots.plot(open_engine(context, only_reads=True), run, kind, kernel or None, limit)
+        data = model_plots.plot(open_reader(context), run, kind, kernel or None, limit)
     if out is not None:
         write_picture(out, drawing.draw(data, form, dark=dark))
     elif output == "json":

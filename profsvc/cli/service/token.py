@@ -4,7 +4,15 @@ from typing import Annotated
 
 from click import Context
 
-from profsvc.cli.console.common import LimitOption, OutputOption, open_engine, print_message, print_row, print_rows
+from profsvc.cli.console.common import (
+    LimitOption,
+    OutputOption,
+    open_engine,
+    open_main_reader,
+    print_message,
+    print_row,
+    print_rows,
+)
 from profsvc.cli.console.declaration import Argument, Group, Option
 
 group = Group(help="Access tokens of the service.")
@@ -49,7 +57,7 @@ def list_(context: Context, limit: LimitOption = 0, output: OutputOption = "tabl
     """
     from profsvc import store
 
-    rows = store.list_tokens(open_engine(context))
+    rows = store.list_tokens(open_main_reader(context))
     print_rows(COLUMNS, rows, output, limit=limit)
     if not rows:
         print_message(
