@@ -3,26 +3,22 @@
 A series has comparable values: of one project, device and branch, and for power also of one sensor and one window.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from profsvc import specs, store
 from profsvc.errors import NotFoundError, UsageError, first_of
-from profsvc.formulas.change.histories import all_steps
-from profsvc.formulas.change.nightly_test import effect
-from profsvc.formulas.change.surest_step import MIN_HISTORY, MIN_SEGMENT
+from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
 from profsvc.store.queries.kernels.history import MAX_POINTS, HistoryFilter
 from profsvc.views.nightly.other_names import with_other_names
-from profsvc.views.power.comparison import moved, uncorrected
-from profsvc.views.power.run_power import Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+Row = dict[str, Any]
 POINTS = (
     "series", "run_id", "project", "run", "device", "branch", "commit_id", "at", "value", "low", "high", "raw", "unit",
     "launches", "files", "sensor", "window", "reason",
@@ -251,6 +247,8 @@ def _channel(row: Row) -> tuple[Any, ...]:
 
 def _at_one_temperature(row: Row, newest: Row, about: Quantity) -> Row:
     """Return the power or energy of a window at the reference temperature of the newest of its series."""
+    from profsvc.views.power.comparison import moved, uncorrected
+
     what, unit, raw, seconds = {
         "power": ("power", "w", "mean_power_w", 1.0),
         "energy": ("energy", "j", "energy_j", row["duration_s"]),
@@ -321,6 +319,14 @@ def _smallest(kind: str) -> Row:
 
 def steps(points: Sequence[Row], about: Quantity) -> list[Row]:
     """Return the detected changes of the series: run, values, significance and whether above the threshold."""
+    known = Counter(point["series"] for point in points if point["value"] is not None)
+    if max(known.values(), default=0) < MIN_HISTORY + MIN_SEGMENT:
+        return []  # numpy takes longer to load than all the rest
+    import numpy as np
+
+    from profsvc.formulas.change.histories import all_steps
+    from profsvc.formulas.change.nightly_test import effect
+
     value = np.array([np.nan if point["value"] is None else point["value"] for point in points], np.float64)
     found = all_steps(value, np.array([point["series"] for point in points], np.int64))
     least = specs.smallest_change(about.kind)

@@ -253,15 +253,17 @@ def print_rows(
 def picture_format(option: str, file: Path | None, *others: str) -> str:
     """Return the format that the name of a picture asks for, an image or one of the ``others``.
 
-    Any other is refused, before any work is done.
+    Any other is refused, before any work is done; without a file it is empty.
     """
+    if file is None:
+        return ""
     from profsvc.reports.plots.figure import FORMS
 
     *most, last = (f".{form}" for form in (*FORMS, *others))
-    if file is not None and file.suffix.lower() not in {*most, last}:
+    if file.suffix.lower() not in {*most, last}:
         allowed = f"{', '.join(most)} or {last}"
         raise UsageError(f"{option} {str(file)!r} has no known image format: end it with {allowed}")
-    return "" if file is None else file.suffix.lower()[1:]
+    return file.suffix.lower()[1:]
 
 
 def write_picture(file: Path, data: bytes) -> None:

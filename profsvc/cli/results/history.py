@@ -45,7 +45,6 @@ def history(
 
       profsvc history saxpy --quantity power --plot saxpy.svg
     """
-    from profsvc.reports.plots import history as history_plot
     from profsvc.reports.text import history as history_text
     from profsvc.store.queries.kernels.history import HistoryFilter
     from profsvc.views import history as history_view
@@ -61,6 +60,8 @@ def history(
             HistoryFilter(project, device, points, before, history_view.PATIENT_SECONDS),
         )
     if plot is not None:
+        from profsvc.reports.plots import history as history_plot
+
         write_picture(plot, history_plot.draw(view, form))
     print_view(view, output, history_text.page, history_view.POINTS, view["points"])
     if output not in {"json", "table"}:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from profsvc.formulas.change.levels.level_visits import largest_last_probability
+from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.formulas.change.siblings import NoisePrior, flat_noise
 from profsvc.formulas.change.stretches import Stretches, stretch_probability
 from profsvc.formulas.change.two_level_test import (
@@ -21,9 +22,6 @@ from profsvc.formulas.change.two_level_test import (
 from profsvc.formulas.numerics.arrays import Array, Bools
 from profsvc.formulas.numerics.distributions import normal_quantiles
 from profsvc.formulas.numerics.series import Index, Series, Sums, codes_of, lengths, running_sums, subseries
-
-MIN_SEGMENT = 3  # values that make a level, unless said otherwise; one or two may be a spike
-MIN_HISTORY = 5  # values before a step
 
 # Numbers of newest nights that are held against all before them, and the share of the error that each may make. Most
 # goes to five: a change shall be known within a week of nights. Long ones need little, for they have much evidence. The

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from profsvc.reports.history_labels import name_of, scale_of
 from profsvc.reports.plots import figure as figures
 from profsvc.reports.plots.figure import DARK, LIGHT, Theme, shown
 
@@ -12,27 +13,7 @@ WIDE = (10.0, 4.6)
 MAX_SERIES = 6
 """Maximum number of series in a plot; those with most points come first."""
 TICKS, MAX_LABEL_CHARS, MAX_TICK_CHARS, MAX_NAME_CHARS, MAX_MARKED_POINTS = 8, 44, 12, 48, 60
-# Unit of a value -> units of the axis with their sizes, largest first.
-SCALES: Mapping[str, Sequence[tuple[str, float]]] = {
-    "ns": (("s", 1e9), ("ms", 1e6), ("\u00b5s", 1e3), ("ns", 1.0)),
-    "Hz": (("GHz", 1e9), ("MHz", 1e6), ("Hz", 1.0)),
-    "J": (("kJ", 1e3), ("J", 1.0), ("mJ", 1e-3)),
-    "degC": (("\u00b0C", 1.0),),
-    "1": (("", 1.0),),
-}
 COLOURS = {"worse": 0, "better": 2, "other": 5}
-
-
-def scale_of(unit: str, values: Sequence[float | None]) -> tuple[str, float]:
-    """Return the name and size of a suitable unit.
-
-    >>> scale_of("ns", [2.5e6, 1.2e6]), scale_of("W", [300.0])
-    (('ms', 1000000.0), ('W', 1.0))
-    """
-    known = [abs(value) for value in values if value]
-    usual = float(np.median(known)) if known else 0.0
-    steps = SCALES.get(unit, ((unit, 1.0),))
-    return next((step for step in steps if usual >= step[1]), steps[-1])
 
 
 def title_of(view: Mapping[str, Any]) -> str:
@@ -73,14 +54,6 @@ def _frame(axes: Any, theme: Theme, label: str) -> None:
     axes.set_axisbelow(True)
     for side in axes.spines.values():
         side.set_color(theme.line)
-
-
-def name_of(one: Mapping[str, Any]) -> str:
-    """Return the name of a series: project, device and branch, and for power window and sensor."""
-    words = [one["project"] or "no project", one["device"] or "unknown device"]
-    words += [f"branch {one['branch']}"] if one.get("branch") else []
-    words += [str(one[name]) for name in ("window", "sensor") if one.get(name)]
-    return ", ".join(words)
 
 
 def _numbers(points: Sequence[Mapping[str, Any]], name: str, size: float) -> Any:

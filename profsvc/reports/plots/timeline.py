@@ -6,8 +6,8 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
+from profsvc.reports.history_labels import scale_of
 from profsvc.reports.plots.figure import LIGHT, shown
-from profsvc.reports.plots.history import scale_of
 
 LABELS, WIDTH, ROW, TALL, FOOT = 260, 1000, 24, 70, 30
 MAX_LABEL_CHARS = 36

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from profsvc.formulas.change.surest_step import MIN_HISTORY, MIN_SEGMENT
-from profsvc.reports.plots.history import name_of, scale_of
+from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
+from profsvc.reports.history_labels import name_of, scale_of
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text.cells import middle
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from profsvc.formulas.change.nightly_test import newest_value
+from profsvc.formulas.change.series_length import MIN_SEGMENT
 from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
-from profsvc.formulas.change.surest_step import MIN_SEGMENT, WINDOWS
+from profsvc.formulas.change.surest_step import WINDOWS
 from profsvc.formulas.numerics import distributions
 from profsvc.formulas.numerics.flags import Flag
 from tests.benchmarks import change as simulated

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from profsvc.reports import history_labels
 from profsvc.reports.plots import history as history_plot
 from profsvc.reports.text import history as history_text
 from tests.reports.plots.test_power import HOSTILE, words
@@ -79,7 +80,7 @@ def test_no_name_acts():
      ("J", [], "mJ"), ("1", [0.5], ""), ("degC", [0.0], "\u00b0C")],
 )  # fmt: skip
 def test_values_are_read_in_the_unit_that_suits_them(unit, values, name):
-    assert history_plot.scale_of(unit, values)[0] == name
+    assert history_labels.scale_of(unit, values)[0] == name
 
 
 def test_a_step_too_small_to_matter_says_so():

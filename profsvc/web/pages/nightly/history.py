@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from profsvc import store
 from profsvc.errors import NotFoundError, ProfsvcError, UsageError
+from profsvc.reports import history_labels
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.plots import history as history_plot
 from profsvc.reports.text.history import no_change
@@ -81,13 +82,13 @@ def _history_values(view: dict[str, Any], source: str, image: str) -> dict[str, 
 
 
 def _series_names(view: dict[str, Any]) -> list[str]:
-    return [history_plot.name_of(one) for one in view["series"]]
+    return [history_labels.name_of(one) for one in view["series"]]
 
 
 def _alt_text(view: dict[str, Any]) -> str:
     """Return the text alternative of the plot."""
     values = [point["value"] for point in view["points"] if point["value"] is not None]
-    unit, size = history_plot.scale_of(view["quantity"]["unit"], values)
+    unit, size = history_labels.scale_of(view["quantity"]["unit"], values)
     spread = f"{min(values) / size:.4g} to {max(values) / size:.4g} {unit}".rstrip() if values else "without a value"
     steps = len(view["steps"])
     return (
@@ -121,7 +122,7 @@ def _columns(view: dict[str, Any]) -> list[Column]:
     made += _series_column(view)
     made += [Column("reason", "Reason", "text")] if any(point["reason"] for point in view["points"]) else []
     for point in view["points"]:
-        point["series_name"] = history_plot.name_of(view["series"][point["series"]])
+        point["series_name"] = history_labels.name_of(view["series"][point["series"]])
         point["comparison"] = "compare" if point["previous_run_id"] else None
     return [*made, Column("comparison", "Previous run", "text", link=_comparison_path)]
 
@@ -151,7 +152,7 @@ def _step_columns(view: dict[str, Any]) -> list[Column]:
     for step in view["steps"]:
         step["comparison"] = "compare" if step["previous_run_id"] else None
         step["by"] = "" if step["change"] is None else f"{100 * step['change']:+.1f} %"
-        step["series_name"] = history_plot.name_of(view["series"][step["series"]])
+        step["series_name"] = history_labels.name_of(view["series"][step["series"]])
     made = [
         Column("run", "First run after", "name", link=lambda row: f"/runs/{row['run_id']}", width=36),
         Column("commit_id", "Commit", "name", link=_commit_path, width=14),
