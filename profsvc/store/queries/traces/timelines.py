@@ -106,7 +106,7 @@ def _plain_rows(engine: Engine, query: str) -> Iterator[Iterator[tuple[Any, ...]
         # A cursor with a name is one of the server, which does not send all rows at once. Queries that are read in
         # turns over one connection have a cursor each.
         server = connection.dialect.name == "postgresql"
-        driver = cast("Any", connection.connection)
+        driver = cast("Any", connection.connection).driver_connection
         name = f"columns_{next(_CURSOR_NUMBERS)}"
         with closing(driver.cursor(name, binary=True) if server else driver.cursor()) as cursor:
             cursor.execute(query)
