@@ -45,7 +45,7 @@ def marks(note: str = "") -> str:
     return "\n".join(rows) + "\n"
 
 
-def fill(engine: Engine, run: str = "sweep", more_w: float = 0.0) -> int:
+def fill(engine: Engine, run: str = "sweep", more_w: float = 0.0, at: str | None = None) -> int:
     """Upload both as one run; return its number."""
     files = [(log(more_w).encode(), "smi.csv"), (marks(run).encode(), "phases.csv")]
-    return ingest_all(engine, files, store.RunInfo(name=run), pipeline.ReadOptions(zone="UTC")).run_id or 0
+    return ingest_all(engine, files, store.RunInfo(name=run, at=at), pipeline.ReadOptions(zone="UTC")).run_id or 0

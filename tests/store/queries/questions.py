@@ -36,8 +36,8 @@ def fill(engine: Engine) -> None:
         at = f"2026-11-01T{number:02}:00:00Z"
         given = store.RunInfo(name=run, project="examples", commit_id=COMMITS.get(run), tags={"branch": "main"}, at=at)
         ingest_all(engine, [((FIXTURES / name).read_bytes(), Path(name).name) for name in files], given)
-    for run, more_w in SWEEPS.items():
-        power_logs.fill(engine, run, more_w)
+    for number, (run, more_w) in enumerate(SWEEPS.items()):
+        power_logs.fill(engine, run, more_w, f"2026-11-02T{number:02}:00:00Z")
 
 
 PAIR = {"before": "before", "after": "after"}
