@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profsvc import specs, store
 from profsvc.errors import NotFoundError, UsageError, first_of
-from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
+from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
 from profsvc.store.queries.kernels.history import MAX_POINTS, HistoryFilter

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc.analysis.changes.night_values import night_numbers
+from profsvc.formulas.change.levels.series_length import MIN_SEGMENT
 from profsvc.formulas.change.night_states import MIN_SERIES, night_states, noise_ratios, quieter_since
 from profsvc.formulas.change.older_values import as_sure_as_newest, equivalent_values
-from profsvc.formulas.change.series_length import MIN_SEGMENT
 from profsvc.formulas.numerics.series import Series, gather, medians, read_series
 
 Floats = npt.NDArray[np.float64]

@@ -12,7 +12,6 @@ Modules::
     nightly_test     newest value, noise floor, false-discovery rate, reporting threshold
     older_values     values of before a series scattered, or became quieter
     other_state      steps while the board is in another state, in which values scatter more
-    series_length    how many values a series needs
     shared_noise     noise of a night that all siblings share
     siblings         what the siblings of a series say of it
     steps            steps in the level of a series

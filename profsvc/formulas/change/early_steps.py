@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
+from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO
 from profsvc.formulas.numerics.arrays import Array
 from profsvc.formulas.numerics.distributions import student_tail

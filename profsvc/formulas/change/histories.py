@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
+from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.formulas.change.steps import ALPHA
 from profsvc.formulas.change.surest_step import surest_step
 from profsvc.formulas.numerics.arrays import Array

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from profsvc.formulas.change.series_length import MIN_SEGMENT
+from profsvc.formulas.change.levels.series_length import MIN_SEGMENT
 from profsvc.formulas.change.siblings import NoisePrior
 from profsvc.formulas.change.steps import ALPHA, newest_step
 from profsvc.formulas.change.stretches import Stretches

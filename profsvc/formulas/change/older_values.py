@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from profsvc.formulas.change.series_length import MIN_HISTORY
+from profsvc.formulas.change.levels.series_length import MIN_HISTORY
 from profsvc.formulas.numerics.arrays import Array, Bools
 from profsvc.formulas.numerics.distributions import student_tail
 from profsvc.formulas.numerics.series import Index, Series, codes_of, lengths, medians

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.change.levels.level_visits import visit_probability
+from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.formulas.change.newest_values import newest_splits
 from profsvc.formulas.change.older_values import scatter_probability
-from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.formulas.change.siblings import AUTOCORRELATIONS, NoisePrior, sibling_noise
 from profsvc.formulas.change.stretches import Stretches
 from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO, OUTLYING_SD, SurestStep, surest_step

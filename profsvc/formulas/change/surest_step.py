@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from profsvc.formulas.change.levels.level_visits import largest_last_probability
-from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
+from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.formulas.change.siblings import NoisePrior, flat_noise
 from profsvc.formulas.change.stretches import Stretches, stretch_probability
 from profsvc.formulas.change.two_level_test import (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from profsvc.formulas.change.series_length import MIN_HISTORY, MIN_SEGMENT
+from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.reports.history_labels import name_of, scale_of
 from profsvc.reports.rows import render, visible
 from profsvc.reports.text.cells import middle

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from profsvc.formulas.change.levels.series_length import MIN_SEGMENT
 from profsvc.formulas.change.nightly_test import newest_value
-from profsvc.formulas.change.series_length import MIN_SEGMENT
 from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
 from profsvc.formulas.change.surest_step import WINDOWS
 from profsvc.formulas.numerics import distributions

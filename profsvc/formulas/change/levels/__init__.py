@@ -5,4 +5,5 @@ Modules::
     carried_levels   levels visited before a change of the series, and since
     level_habits     excursions to other levels and back
     level_visits     probability that chance alone gives a level
+    series_length    how many values a level, and a series with a step, needs
 """
