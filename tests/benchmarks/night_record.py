@@ -5,7 +5,7 @@ Run it with ``python -m tests.benchmarks.night_record [FOLDER] [with_log]``. FOL
 of ``fixtures/night_record_third``, ``fourth`` the 62 of ``fixtures/night_record_fourth``: the launches of 21 kernels,
 20 a night. ``fifth`` is ``fixtures/night_record_fifth``: 22 kernels, 71 runs in 66 of 70 nights, and boards that stay
 in one state for 1 to 9 nights. ``sixth`` has the same suite at 0.8 of its size, 67 runs in 62 of 66 nights, and
-``seventh`` to ``ninth`` as many of 22 other kernels each. Half of the nights, or a third, begin on a board at its
+``seventh`` to ``tenth`` as many of 22 other kernels each. Half of the nights, or a third, begin on a board at its
 power limit, whose clock is a fifth lower, the others on an idle one or one that is warm. ``with_log`` puts the
 readings of nvidia-smi during each night into the same run. A change counts as found if a finding of its kernel appears
 from its night on, and one that takes a kernel back if the finding before is called fixed; every other finding of a
@@ -31,7 +31,7 @@ from tests.command_line import parser_of
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = {
     name: f"night_record_{name}"
-    for name in ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+    for name in ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 }
 BOARD = {"clock", "temperature"}  # kinds of findings and events of the board, whose state the record changed
 FIRST = datetime(2026, 6, 1, 2, tzinfo=UTC)
