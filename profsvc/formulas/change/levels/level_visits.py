@@ -19,14 +19,17 @@ def largest_last_probability(m: Array, n: Array) -> Array:
     return np.asarray(np.exp(gammaln(m + 1.0) + gammaln(n + 1.0) - gammaln(m + n + 1.0)))
 
 
-def visit_probability(series: Series, split: Index, apart: float, levels: Array | None = None) -> Array:
+def visit_probability(
+    series: Series, split: Index, apart: float, levels: Array | None = None, noise: Array | None = None
+) -> Array:
     """Probability of values as long at the level after ``split`` in a series that goes there and comes back.
 
     The values before the split are taken for a chain of two states: near the new level they stay for as long as they
     stayed so far, by a probability that is integrated over (Jeffreys' prior). 0 where the level was never visited, or
     where the levels lie less than ``apart`` from each other, so that noise alone goes from one to the other. What began
     and ended without a jump is no visit: a series that drifted away from a level was not on two. ``levels``: those
-    before and after the split, of shape (series, 2); None: the medians.
+    before and after the split, of shape (series, 2); None: the medians. ``noise``: sd of each series; None: that of the
+    differences of adjacent values.
     """
     from scipy.special import betaln
 
@@ -40,7 +43,7 @@ def visit_probability(series: Series, split: Index, apart: float, levels: Array 
     begins = there & np.r_[True, ~there[:-1] | (codes[1:] != codes[:-1])]
     visit = np.cumsum(begins)
     reached = np.zeros(int(begins.sum()) + 1, dtype=np.bool_)
-    sd = difference_sd(series)
+    sd = difference_sd(series) if noise is None else noise
     reached[visit[there & (short <= MAX_VISIT_DISTANCE_SD * sd[codes])]] = True
     visited = there & reached[visit] & _has_jump(series, there, np.abs(rise))
     v, k = (np.bincount(codes, own, size) for own in (visited, visited & begins))

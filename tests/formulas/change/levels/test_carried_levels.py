@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from profsvc.formulas.change.levels.carried_levels import carried_visit_probability, levels_of
+from profsvc.formulas.change.levels.carried_levels import _two_groups, carried_visit_probability, levels_of
+from tests.inputs.noise import autoregressive
 
 RNG = np.random.default_rng(20261203)
 TURNS = np.repeat([0, 1, 0, 1, 0], [7, 5, 9, 4, 6])  # which of two levels, in 31 nights
@@ -45,3 +46,33 @@ def test_two_values_elsewhere_are_no_level() -> None:
     assert levels_of(np.r_[np.zeros(9), 5.0, 5.1, np.ones(9) * 0.1])[0].tolist() == [0.0, 0.1]
     assert levels_of(np.array([]))[0].size == 0
     assert probability(100.0 + np.r_[np.zeros(9), 1.0, 1.0, np.zeros(9)], 1.05) == 0.0
+
+
+@pytest.mark.parametrize("share", [1 / 2, 1 / 3])
+@pytest.mark.parametrize("seed", range(20))
+def test_levels_that_alternate_often_are_levels(seed: int, share: float) -> None:
+    rng = np.random.default_rng([seed, round(6 * share)])
+    x = rng.standard_normal(40) + 6.0 * (rng.random(40) < share)
+    levels, sizes, sd = levels_of(x)
+    assert levels.min() == pytest.approx(0.0, abs=2.0)
+    assert levels.max() == pytest.approx(6.0, abs=2.0)
+    assert sizes.min() >= 3
+    assert 0.5 < sd < 3.0
+
+
+def test_noise_of_one_level_seldom_has_a_second_one() -> None:
+    rng = np.random.default_rng(20261130)
+    for noise in (rng.standard_normal((300, 40)), autoregressive(rng, 300, 40, 0.6), rng.standard_t(3, (300, 40))):
+        assert sum(bool(_two_groups(x)[0]) for x in noise) <= 3
+    even = sum(bool(_two_groups(x)[0]) for x in rng.uniform(size=(300, 40)))
+    assert even <= 30  # they have gaps by chance
+
+
+def test_two_boards_in_turn_are_known_after_a_change() -> None:
+    """Which board measures a night is chance; after the change four nights in a row are on the other one."""
+    known = 0
+    for seed in range(100):
+        rng = np.random.default_rng([seed, 7])
+        older = 100.0 + (rng.random(40) < 0.5) + rng.standard_normal(40) / 6
+        known += probability(older, 1.05) > 0.01
+    assert known >= 85  # 12 where only stretches between jumps were levels
