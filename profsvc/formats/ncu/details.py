@@ -170,6 +170,9 @@ class _Page:
         unit, value = cells[layout.unit], cells[layout.value]
         metric = ncu_launches.metric_name(metric)
         self.metrics.append((index, layout.section_of(cells), metric, record.line, unit, value))
+        number = self.numbers[value]
+        if number != number and not ncu_launches.is_text(metric):
+            self._number(value, record.line)  # in the order of lines, so that a refusal names the first
         self._complete(index, metric, unit, value, record.line)
 
     def _complete(self, index: int, metric: str, unit: str, value: str, line: int) -> None:

@@ -111,6 +111,11 @@ def test_an_odd_line_between_plain_ones(odd):
     agree(page(odd, *behind))
 
 
+def test_a_refusal_names_the_first_line_that_contradicts():
+    said = agree(page(metric(0, "0.5"), metric(0, "1,2"), metric(0, "1,2", "Duration", "us")))
+    assert "'1,2' (line 3), '0.5' (line 2) contradict each other" in said
+
+
 def test_metrics_that_hardly_a_launch_shares_are_rows():
     rows = [metric(launch, "1.5", f"M{launch}.{place}") for launch in range(40) for place in range(3)]
     found, *_ = agree(page(*rows))
