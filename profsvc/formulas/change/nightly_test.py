@@ -35,7 +35,7 @@ MEDIAN_VARIANCE = np.pi / 2  # variance of the median of normal values over that
 RERUN_P = 0.01
 MAX_FALSE_DISCOVERY_RATE = 0.05
 # A night on fewer series counts as one on so many: one finding alone needs p <= 0.0063. The p of a quiet series is as
-# small for the first time in 0.2 to 2.3 of 1000 nights, after 10 to 400 of them, with autocorrelations of 0 to 0.6.
+# small for the first time in 0.3 to 3.0 of 1000 nights, after 10 to 400 of them, with autocorrelations of 0 to 0.6.
 MIN_TESTS = 8
 
 
