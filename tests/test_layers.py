@@ -126,3 +126,9 @@ def test_no_folder_is_wide() -> None:
 def test_no_module_is_a_giant() -> None:
     big = {m: n for m, p in PATHS.items() if (n := len(p.read_text(encoding="utf-8").splitlines())) > 500}
     assert not big, f"split by noun: {big}"
+
+
+def test_nothing_else_lies_at_the_top() -> None:
+    made = {"build", "dist", "__pycache__"}  # by tools; git ignores them
+    found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".") and path.suffix != ".egg-info"}
+    assert found - made == {"README.md", "fixtures", "migrations", "profsvc", "pyproject.toml", "tests"}
