@@ -6,6 +6,7 @@ table is line n + 1 of the text.
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import shlex
@@ -125,20 +126,22 @@ def _name(field: pa.Field) -> str:
 def _lines(
     kind: str, batches: Iterator[pa.RecordBatch], order: Sequence[tuple[int, str]], limit: int | None
 ) -> Iterator[bytes]:
-    written, is_first = 0, True
+    # Arrow quotes every cell of a header, and tools only those that need it.
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow([name for _, name in order])
+    yield header.getvalue().encode()
+    written = header.tell()
     try:
         for batch in batches:
             table = pa.table([_plain(batch.column(place)) for place, _ in order], names=[name for _, name in order])
             buffer = io.BytesIO()
-            pa.csv.write_csv(table, buffer, pa.csv.WriteOptions(include_header=is_first, quoting_style="needed"))
-            written, is_first = written + buffer.tell(), False
+            pa.csv.write_csv(table, buffer, pa.csv.WriteOptions(include_header=False, quoting_style="needed"))
+            written += buffer.tell()
             if limit is not None and written > limit:
                 raise TooLargeError(f"the table has more than {limit} bytes as text; split it or raise the limit")
             yield buffer.getvalue()
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         raise _broken(kind, error) from None
-    if is_first:
-        yield (",".join(name for _, name in order) + "\n").encode()
 
 
 def _plain(column: pa.Array) -> pa.Array:
