@@ -32,7 +32,6 @@ DEFAULT_FAIL_ON = ("duration=5%",)
 # Variables of CI systems, in this order, before git is asked.
 COMMIT_VARIABLES = ("PROFSVC_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA")
 BRANCH_VARIABLES = ("PROFSVC_BRANCH", "GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
-OUTCOMES = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -197,11 +197,11 @@ def did_it_help(
         "ledger": {"predictions_scored": saved["scored"], "not_scored_because": saved["reasons"]}
         if saved
         else "not recorded: only with --write, over stdio",
-        "see": _comparison_link(target, view, mapped),
+        "see": _comparison_link(view, mapped),
     }
 
 
-def _comparison_link(target: "LocalStore | Client", view: Mapping[str, Any], mapped: Mapping[str, str]) -> str:
+def _comparison_link(view: Mapping[str, Any], mapped: Mapping[str, str]) -> str:
     pairs = "".join(f" --map {shlex.quote(f'{old}={new}')}" for old, new in mapped.items())
     return f"profsvc compare id:{view['before']['run_id']} id:{view['after']['run_id']}{pairs}"
 

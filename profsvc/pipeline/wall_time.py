@@ -73,7 +73,7 @@ def _rows_of_trace(engine: "Engine", trace: "store.Trace") -> Iterator[Row]:
         named = {begin: name for begin, _, name in iterations[traced.process]}
         for row in (*_budget(times), *_details(times), *_of_iterations(lane, times, named)):
             yield about | row
-        for text in _notes(trace, times, early, len(lane.iterations)):
+        for text in _notes(trace, early, len(lane.iterations)):
             yield about | {"part": "note", "message": text}
 
 
@@ -119,7 +119,7 @@ def _of_iterations(lane: Lane, times: LaneWallTime, named: Mapping[int, int]) ->
                 yield about | {"category": category, "time_ns": exposed}
 
 
-def _notes(trace: "store.Trace", times: LaneWallTime, early: "store.EarlyLaunches", iterations: int) -> Iterator[str]:
+def _notes(trace: "store.Trace", early: "store.EarlyLaunches", iterations: int) -> Iterator[str]:
     yield from trace.notes
     if not trace.files["api_calls"]:
         yield NO_CALLS

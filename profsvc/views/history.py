@@ -23,7 +23,6 @@ POINTS = (
     "series", "run_id", "project", "run", "device", "branch", "commit_id", "at", "value", "low", "high", "raw", "unit",
     "launches", "files", "sensor", "window", "reason",
 )  # fmt: skip
-STEPS = ("series", "run_id", "run", "commit_id", "at", "before", "after", "change", "p", "material", "direction")
 DURATION, MEAN = "duration", "mean_duration"
 MAX_SHOWN = 5
 NEWEST = HistoryFilter()
@@ -114,7 +113,7 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Hi
         )
         about = known[MEAN] if points else about
     if not points:
-        raise _nothing(engine, kernel, subject, about, asked)
+        raise _nothing(kernel, subject, about, asked)
     points.sort(key=lambda point: (point["at"], point["run_id"]))
     series = _series(points)
     return {
@@ -127,7 +126,7 @@ def history(engine: "Engine", kernel: str, quantity: str = "duration", asked: Hi
         "findings": _findings(engine, called, about, points),
         "truncated": older is not None,
         "older": older,
-        "notes": [*_names_note(called), *_notes(points, series, about, asked, older)],
+        "notes": [*_names_note(called), *_notes(points, series, about, older)],
     }
 
 
@@ -161,7 +160,7 @@ def _subject(engine: "Engine", name: str, about: Quantity, project: str | None) 
     raise UsageError(f"{len(found)} kernels match {name!r}; give the name or number of one: {listed}")
 
 
-def _nothing(engine: "Engine", name: str, subject: Row, about: Quantity, asked: HistoryFilter) -> NotFoundError:
+def _nothing(name: str, subject: Row, about: Quantity, asked: HistoryFilter) -> NotFoundError:
     where = "".join(
         f" of {what} {value!r}" for what, value in (("project", asked.project), ("device", asked.device)) if value
     )
@@ -345,9 +344,7 @@ def steps(points: Sequence[Row], about: Quantity) -> list[Row]:
     return sorted(rows, key=lambda row: (row["at"], row["run_id"], row["series"]))
 
 
-def _notes(
-    points: Sequence[Row], series: Sequence[Row], about: Quantity, asked: HistoryFilter, older: int | None
-) -> list[str]:
+def _notes(points: Sequence[Row], series: Sequence[Row], about: Quantity, older: int | None) -> list[str]:
     """Return notes on truncation, missing values and comparability."""
     said = []
     if older is not None:

@@ -41,7 +41,6 @@ from tests.inputs.noise import NOISES, UNSEEN, Floats, Rng, white
 SEED = 20261127
 LEVEL_NS, SD = 1e6, 0.02
 FIRST = datetime(2026, 1, 5, 2, tzinfo=UTC)
-PEERS = ("otava", "asv", "ruptures", "threshold")
 STEPS = ("white", "AR(1) 0.3", "t3", "lognormal", "weekly", "quantised", "missing")
 HISTORIES = (4, 10, 30, 100, 400)
 HEIGHTS = (2.0, 3.0)  # of steps, in sd

@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "formulas"
-GOLDEN = Path(__file__).parents[3] / "shared" / "spec" / "golden.csv"
 NOT_ARGUMENTS = {"form", "field", "expected", "tolerance", "source"}
 NOT_NUMBERS = {"next_state"}  # all its cases stand in test_findings
 NAMES = (

@@ -21,7 +21,6 @@ from tests.benchmarks.memory_hierarchy import trace
 
 HEADER = "block,warp,seq,site,address,kind\n"
 DEVICE, KERNEL = "# device: NVIDIA H200\n", "# kernel: made\n"
-ON_RUN = store.RunInfo(name="r")
 
 
 def csv_of(references: int, before: str = DEVICE + KERNEL) -> bytes:

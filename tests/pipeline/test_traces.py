@@ -3,7 +3,6 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,14 +90,6 @@ def test_products_stand_where_the_tool_does_not_know_them(engine: Engine) -> Non
 def test_warps_of_a_block_are_rounded_up(engine: Engine, threads: int) -> None:
     ingest(engine, trace("nvprof", 3).replace(b"256,1,1", b"%d,1,1" % threads))
     assert {row["warps_per_block"] for row in store.select(engine, "v1_counters")} == {-(-threads // 32)}
-
-
-def by_launch(engine: Engine, view: str) -> dict[Any, Any]:
-    drop = ("run_id", "launch_id")
-    return {
-        (row["launch_id"], row.get("criterion"), row.get("quantity")): {k: v for k, v in row.items() if k not in drop}
-        for row in store.select(engine, view)
-    }
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -20,7 +20,6 @@ from profsvc.tables import Batch, frame
 from tests.conftest import COUNTERS
 
 KERNELS = ("void ns::gemm<16>(const float *, float *)", "saxpy(int, float *)")
-Make = Callable[..., Iterator[Batch]]
 Filled = Callable[..., Engine]
 
 

@@ -14,7 +14,7 @@ from profsvc.store.schema.results.power import FRAMES
 from profsvc.tables import Batch, frame
 
 KERNEL, OTHER = "void saxpy<float>(int, float *)", "void other(int)"
-W_PER_C, WARM_C, COLD_C = 0.8, 62.0, 48.0
+W_PER_C, COLD_C = 0.8, 48.0
 
 
 def put(engine: Engine, name: str, us: float | None, **about: Any) -> int:

@@ -15,7 +15,6 @@ from profsvc.formulas.power.energy_split import BestSplit, best_split
 MIN_SHARES = 5
 """Two times and three powers."""
 DRAWS, SEED = 400, 0
-INPUTS = ("cpu_s", "gpu_s", "cpu_w", "gpu_w", "idle_w")
 
 
 class Devices(NamedTuple):

@@ -71,7 +71,7 @@ def fit_coefficients(
     if fit.segments_left_out:
         own.warn("segments_left_out", left_out_message(fit.segments_left_out, clock), float(fit.segments_left_out), "1")
     if not fit.loads_probability < MAX_P_LOADS_DIFFER:
-        return [(places, _pooled_coefficient(own, temperature, evidence, fit, clock, None, known, rows))]
+        return [(places, _pooled_coefficient(own, evidence, fit, clock, None, known, rows))]
     words = f"the loads differ significantly (p = {fit.loads_probability:.2g}): each has its own"
     _add_rows(own, rows, fit, clock, None, used=False, reason=words, sound=False, basis=_windows_text(fit))
     own.warn("loads_differ", f"{words} coefficient", fit.loads_probability, "1")
@@ -80,7 +80,7 @@ def fit_coefficients(
         part = places[loads == load]
         evidence = _evidence(own, table, temperature, part)
         alone = _fit_within_loads(own, temperature, evidence)
-        found.append((part, _pooled_coefficient(own, temperature, evidence, alone, clock, str(load), known, rows)))
+        found.append((part, _pooled_coefficient(own, evidence, alone, clock, str(load), known, rows)))
     return found
 
 
@@ -174,7 +174,6 @@ def _difference(found: Coefficient, tried: list[Coefficient]) -> float:
 
 def _pooled_coefficient(
     own: PowerSensor,
-    temperature: Floats,
     evidence: Evidence,
     fit: Coefficient,
     clock: float,

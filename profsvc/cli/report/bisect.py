@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 COLUMNS = ("commit", "author", "at", "subject", "probability", "runs", "value")
 MIN_SHOWN_PROBABILITY = 0.001
 SHORT = 12
-MAX_MESSAGE_CHARS = 300
 
 
 def bisect(

@@ -32,8 +32,6 @@ from profsvc.tables import Batch
 NAME = "tdms"
 
 TOOL = "TDMS"
-CHUNK = 1 << 20
-SPOOL_BYTES = 32 << 20
 BATCH_READINGS = 60_000
 EPOCH_1904_S = 2_082_844_800
 SECOND = 10**9

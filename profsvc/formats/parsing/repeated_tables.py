@@ -52,7 +52,7 @@ class RepeatedTables:
         self._known: dict[bytes, _Alike] = {}
         self._alike = _Alike()
         self._table = _Table(0)
-        self._is_first = self._undecided = False
+        self._undecided = False
         self._repeated_to = self._seen = 0
 
     @property

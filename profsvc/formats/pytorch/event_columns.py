@@ -214,7 +214,6 @@ class _TableReader(NamedTuple):
     values: Callable[[list[Any], list[Arguments]], Values]
 
 
-_OFTEN_EQUAL = {"name", "cat", "grid", "block", *METRICS}
 TABLE_READERS = {
     "launches": _TableReader(_launches, event_values.launch_values),
     "transfers": _TableReader(_transfers, event_values.transfer_values),

@@ -24,7 +24,6 @@ SKIP, INTEGER, REAL, PLAIN, WHOLE, DECIMAL, CLOCK, TEXT, NUMBERED, VALUE = "sirp
 decimal numbers as integers; digits with their decimals, of at most 20 characters; times of the day in ns, with or
 without a date before them; texts; names with a number in brackets at their end; any cell, with its place in the block,
 and its number where it is plain."""
-MAX_WHOLE = 9e18
 _VALUES: dict[str, Any] = {
     **dict.fromkeys((INTEGER, WHOLE, DECIMAL, CLOCK), np.int64),
     **dict.fromkeys((REAL, PLAIN, VALUE), np.float64),

@@ -27,7 +27,6 @@ SHAPES = {
     "registers per thread": ("registers",),
 }  # fmt: skip
 """Property of the launches of a kernel -> its columns."""
-CRITERIA = ("kernel_before", "kernel_after", "criterion", "before", "after", "change")
 # Larger relative differences of clocks affect the times.
 CLOCK_TOLERANCE = 0.02
 # Names of limits that are not criteria: they limit a relative increase.

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from profsvc.analysis.models.inputs import Inputs
 
-OF_LAUNCH = ("run_id", "launch_id", "launch_index", "kernel", "kernel_short", "device")
 MAX_SCENARIOS = 2_000
 """Maximum number of scenarios."""
 COLUMNS = (

@@ -13,7 +13,6 @@ COLUMNS = ("project", "kernel_before", "kernel", "state", "said_by", "said_at", 
 DECISIONS = {"link": "linked", "refuse": "refused", "undo": "automatic"}
 """What can be done with two names -> the decision that is stored."""
 FOUND, AUTOMATIC = "found", "automatic"
-LAST_NIGHT = "9999-12-31"
 
 
 @store.snapshot

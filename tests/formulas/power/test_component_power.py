@@ -1,7 +1,5 @@
 """Component power: the printed numbers, the parts add up, and what a wrong input does."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,9 +10,6 @@ from profsvc.formulas.numerics.flags import Flag
 from profsvc.formulas.power import component_power
 from profsvc.formulas.power.leakage import delta_temperature, leakage_current, power_at_temperature
 from tests.formulas.answers.thesis_power import GTX280, UNITS, special
-
-GOLDEN = Path(__file__).parents[4] / "shared" / "spec" / "golden.csv"
-
 
 rates = arrays(np.float64, len(GTX280), elements=st.floats(0, 1))
 

@@ -27,7 +27,6 @@ from tests.web.conftest import ROOT, Service, running
 
 HELD_OUT = ROOT / "fixtures" / "held_out"
 SHOTS = os.environ.get("PROFSVC_SCREENSHOTS")
-BOARD_LINES = 3000
 NIGHTS, CHANGED = 15, 10
 NUMBERS = "numbers.json"
 

@@ -13,8 +13,6 @@ from tests.store.ingest.test_events import put
 from tests.store.ingest.writers.test_packed_samples import LONG, MS, STEPS, VALUES, series, unpacked
 from tests.store.ingest.writers.test_samples import START
 
-ROWS = 2 * LONG
-
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
