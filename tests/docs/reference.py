@@ -146,13 +146,13 @@ def views() -> Iterator[str]:
 def formats_page() -> Iterator[str]:
     yield "Formats are detected from the first bytes of a file. `--format NAME` forces one."
     yield (
-        "A file that another program saved again is read as the original if its lines are the same: with blanks after "
-        "commas, with quotes around each line or each cell once more, with row numbers of pandas in the first column, "
-        "as a table in Markdown, or with a process or a time before each line (mpirun --tag-output, srun --label, "
-        "ts). Lines of several processes are refused with the command that takes those of one. A log or a table of a "
-        "profiler in a Parquet or Arrow (Feather) file is read too: the index of pandas comes first, and row n is "
-        "line n + 1. The fact `saved_again_with` says so. A spreadsheet may round numbers: tables of profilers with "
-        "semicolons or tabs are refused."
+        "A file that another program saved again is read as the original if its lines are the same: with blanks "
+        "after commas, with quotes around each line or each cell once more, with row numbers of pandas in the first "
+        "column, with the quotes, row names and names of R, as a table in Markdown, or with a process or a time "
+        "before each line (mpirun --tag-output, srun --label, ts). Lines of several processes are refused with the "
+        "command that takes those of one. A log or a table of a profiler in a Parquet or Arrow (Feather) file is "
+        "read too: the index of pandas comes first, and row n is line n + 1. The fact `saved_again_with` says so. A "
+        "spreadsheet may round numbers: tables of profilers with semicolons or tabs are refused."
     )
     pages = specs.format_pages()
     rows = ((f"[`{name}`](#{name})", page.partition("\n")[0]) for name, page in pages.items())

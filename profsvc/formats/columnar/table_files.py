@@ -29,6 +29,8 @@ BATCH_ROWS = 1 << 16
 MAX_COLUMN_BYTES = 1 << 30
 INDEX_NAME = "__index_level_0__"
 MAX_SHOWN_CHARS = 200
+VERSION_COLUMNS = {"compute_cap", "CC"}
+"""Columns of versions, such as 9.0, which a program may store as numbers; Arrow would write 9."""
 
 
 def kind_of(head: bytes) -> str:
@@ -133,22 +135,42 @@ def _lines(
     written = header.tell()
     try:
         for batch in batches:
-            table = pa.table([_plain(batch.column(place)) for place, _ in order], names=[name for _, name in order])
-            buffer = io.BytesIO()
-            pa.csv.write_csv(table, buffer, pa.csv.WriteOptions(include_header=False, quoting_style="needed"))
-            written += buffer.tell()
+            text = _joined([_cells(_plain(batch.column(place), name)) for place, name in order])
+            written += len(text)
             if limit is not None and written > limit:
                 raise TooLargeError(f"the table has more than {limit} bytes as text; split it or raise the limit")
-            yield buffer.getvalue()
+            yield text
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         raise _broken(kind, error) from None
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def _cells(column: pa.Array) -> pa.Array:
+    """Return the cells of a column as texts, quoted only where they need it, as tools do; Arrow quotes every text."""
+    texts = pa.compute.fill_null(pa.compute.cast(column, pa.large_string()), "")
+    odd = pa.compute.match_substring_regex(texts, '[,"\r\n]')
+    if not pa.compute.any(odd).as_py():
+        return texts
+    doubled = pa.compute.replace_substring(texts, '"', '""')
+    quote = pa.scalar('"', pa.large_string())
+    return pa.compute.if_else(odd, _side_by_side([quote, doubled, quote], ""), texts)
+
+
+def _side_by_side(parts: Sequence[pa.Array | pa.Scalar], separator: str) -> pa.Array:
+    return pa.compute.binary_join_element_wise(*parts, pa.scalar(separator, pa.large_string()))
+
+
+def _joined(columns: Sequence[pa.Array]) -> bytes:
+    """Return the lines of a table whose cells are texts."""
+    return "".join(f"{line}\n" for line in _side_by_side(columns, ",").to_pylist()).encode()
+
+
+def _plain(column: pa.Array, name: str) -> pa.Array:
     """Return a column that can be written as text: lists and other nested values as Python prints them."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _plain(column.dictionary_decode())
+        return _plain(column.dictionary_decode(), name)
+    if name in VERSION_COLUMNS and pa.types.is_floating(kind):
+        return pa.array([None if value is None else f"{value:.1f}" for value in column.to_pylist()], pa.string())
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
     if pa.types.is_duration(kind):

@@ -57,6 +57,9 @@ _REQUIRED_COLUMNS = {
 _EXPORT_OPTIONS = {"details": "--page details", "summary": "--print-summary per-kernel"}
 
 MIN_REWRITTEN_CELLS = 4
+# Columns of whole numbers. Of those that have no unit pandas makes floats: the launch 0 becomes 0.0.
+_WHOLE_COLUMNS = ("ID", "Process ID", "Context", "Stream", "Device")
+_WHOLE_FLOAT = re.compile(r"([0-9]+)\.0")
 _REWRITTEN = "it has the cells of a row, but not as Nsight Compute writes them"
 
 _BANNER = re.compile(r"==[A-Z0-9]+== ?")
@@ -274,8 +277,9 @@ class Scanner:
     def _other(self, number: int, line: str) -> Iterator[Record]:
         if self.page == "raw" and _UNITS.match(line):
             yield self._units(number, line)
-        elif self._is_rewritten_row(line):
-            yield from self._row(number, 1, line)
+        elif cells := self._rewritten_row(line):
+            yield from self.rows_follow()
+            yield Record(ROW, number, 1, line, cells)
         elif self.page == "details" and line.endswith("\n") and _TOPOLOGY.search(line):
             self.block = True
             yield Record(SKIP, number, 1, line, [])
@@ -298,17 +302,21 @@ class Scanner:
         self.units = cells
         return Record(UNITS, number, 1, line, cells)
 
-    def _is_rewritten_row(self, line: str) -> bool:
-        """Tell whether a line is a row that a script quoted otherwise than its header; it has each cell of that."""
+    def _rewritten_row(self, line: str) -> list[str]:
+        """Return the cells of a row that a script wrote otherwise than its header, each of which it has; else none."""
         header = self.header or []
         if (
             self.page == "summary"
+            or line.endswith(",")  # the file ends here: the next cell is lost
             or len(header) < MIN_REWRITTEN_CELLS
             or len(cells := split_cells(line)) != len(header)
         ):
-            return False
-        numbers = [cells[place] for place, name in enumerate(header) if name in ("ID", "Process ID")]
-        return all(cell.isascii() and cell.isdigit() for cell in numbers)
+            return []
+        for place, name in enumerate(header):
+            if name in _WHOLE_COLUMNS and (match := _WHOLE_FLOAT.fullmatch(cells[place])):
+                cells[place] = match[1]
+        numbers = [cells[place] for place, name in enumerate(header) if name in _WHOLE_COLUMNS[:2]]
+        return cells if all(cell.isascii() and cell.isdigit() for cell in numbers) else []
 
     def _no_row(self, line: str) -> str:
         """Return why a line is not a row; before the first row, one with the cells of a row was rewritten."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import BinaryIO
 
 import numpy as np
@@ -194,9 +196,11 @@ class RawPage:
 
     def _settled(self, cells: _Cells) -> bool:
         """Return whether the number format stays; cells without a number may show the thousands separator."""
-        for launch, column in cells.missing():
-            if not self.layout.lists[column]:
-                self.evidence.add([cells.cell(launch, column)], cells.lines[launch])
+        for launch, missing in groupby(cells.missing(), itemgetter(0)):
+            columns = [column for _, column in missing if not self.layout.lists[column]]
+            # Decided launch by launch, so that a refusal names the first line that contradicts.
+            if self.evidence.add([cells.cell(launch, column) for column in columns], cells.lines[launch]):
+                self.evidence.decide()
         number_format = self.evidence.decide()
         if number_format == self.numbers.number_format:
             return True

@@ -42,8 +42,9 @@ def sniff(head: bytes) -> bool:
 class _PlainNumbers(Evidence):
     """Numbers with a decimal point and without thousands separators, whatever texts look like."""
 
-    def add(self, cells: object, line: int) -> None:
+    def add(self, cells: object, line: int) -> bool:
         """Ignore the cells."""
+        return False
 
     def decide(self) -> NumberFormat:
         """Return the format."""

@@ -93,11 +93,11 @@ class Evidence:
     _seen: set[str] = field(default_factory=set)
     _pattern: re.Pattern[str] | None = None
 
-    def add(self, cells: Iterable[str], line: int) -> None:
-        """Add the cells of a record that begins on ``line``."""
+    def add(self, cells: Iterable[str], line: int) -> bool:
+        """Add the cells of a record that begins on ``line``; tell whether they are of a shape not met before."""
         new = [cell for cell in dict.fromkeys(cells) if cell not in self._seen]
         if not new:
-            return
+            return False
         if len(self._seen) > MAX_MEMO_CELLS:
             self._seen.clear()
         self._seen.update(new)
@@ -107,6 +107,7 @@ class Evidence:
         for match in self._pattern.finditer("\0".join(new)):
             self.found.setdefault(str(match.lastgroup), (match.group(), line))
             self._pattern = None
+        return self._pattern is None
 
     def add_integers(self, cells: Iterable[str], line: int) -> None:
         """Add cells that can only be whole numbers: a single separator in one of them groups thousands."""

@@ -1,9 +1,9 @@
 """Exports that a program saved again in another form of CSV, brought back line by line to the form of their tool.
 
 Editors and scripts put blanks after the commas, spreadsheets quote whole lines or each quoted cell once more, pandas
-writes the numbers of rows before them or a table in Markdown, and launchers of processes the rank or the time before
-each line. The cells are unchanged, so such a file is read as the original. The lines correspond one to one, so every
-line keeps its number.
+writes the numbers of rows before them or a table in Markdown, R quotes the names and texts of a log, and launchers of
+processes write the rank or the time before each line. The cells are unchanged, so such a file is read as the
+original. The lines correspond one to one, so every line keeps its number.
 """
 
 import re
@@ -20,6 +20,10 @@ _WHOLE_LINE = re.compile(rb'"(?:[^"]|"")*"')
 _INDEX = re.compile(rb'(?:""|"?Unnamed: 0"?|),(?=.)')
 _INDEX_CELL = re.compile(rb'"?[0-9]*"?,')
 _QUOTED = re.compile(rb'"[^"\n]*"')
+# A line with quoted cells, none of which needs its quotes.
+_NEEDLESS_QUOTES = re.compile(rb'(?:"[^",\r\n]*"|[^",\r\n]*)(?:,(?:"[^",\r\n]*"|[^",\r\n]*))*\r?\n?')
+# read.csv of R makes names of units: "power.draw [W]" becomes "power.draw..W.", and "fan.speed [%]" "fan.speed....".
+_NAME_OF_R = re.compile(rb"(?<=[a-z])\.(?:\.(W|MHz|MiB|KiB|us)|\.\.)\.(?=[,\r\n]|$)")
 # The process of a line as Open MPI (--tag-output), srun (--label) and torchrun print it, or the time as ts and kubectl.
 _PROCESS = re.compile(
     rb"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err|diag)>:"
@@ -77,6 +81,36 @@ def _without_index(line: bytes) -> bytes:
     return line[match.end() :] if match else line
 
 
+def without_needless_quotes(line: bytes) -> bytes:
+    """Return a line without its quotes if no cell needs them, and the names of a header as nvidia-smi writes them.
+
+    >>> without_needless_quotes(b'"timestamp","power.draw..W.","fan.speed...."\\n')
+    b'timestamp,power.draw [W],fan.speed [%]\\n'
+    >>> without_needless_quotes(b'"2025/06/12 10:01:02.123"," 71.53 W",30\\n'), without_needless_quotes(b'"1","a, b"')
+    (b'2025/06/12 10:01:02.123, 71.53 W,30\\n', b'"1","a, b"')
+    """
+    if line.count(b'"') % 2 or not _NEEDLESS_QUOTES.fullmatch(line):
+        return line
+    line = line.replace(b'"', b"")
+    return _NAME_OF_R.sub(_with_unit, line) if line[:1].islower() else line
+
+
+def _with_unit(match: re.Match[bytes]) -> bytes:
+    return b" [" + (match[1] or b"%") + b"]"
+
+
+def _is_quoted_row(line: bytes) -> bool:
+    return line.startswith(b'"') and b'","' in line
+
+
+def _without_row_names(line: bytes) -> bytes:
+    return without_needless_quotes(_without_index(line))
+
+
+def _is_header_of_r(line: bytes) -> bool:
+    return line.startswith(b'"","')
+
+
 def _is_pandas_header(line: bytes) -> bool:
     names = split_cells(line.decode("latin-1"))[1:]
     return bool(_INDEX.match(line)) and len(names) > 1 and all(names)
@@ -130,12 +164,18 @@ def _is_row_of_bars(line: bytes) -> bool:
 
 
 PREFIX = Rewriting("the process or the time before each line", has_prefix, without_prefix)
+OF_R = (
+    Rewriting("quotes around names and texts", _is_quoted_row, without_needless_quotes),
+    Rewriting("row names of R, and quotes around names and texts", _is_header_of_r, _without_row_names),
+)
+"""Quotes that most readers know themselves: they are undone only for a file that is not recognized with them."""
 REWRITINGS = (
     Rewriting("blanks after commas", _is_header_with_blanks, without_blanks),
     Rewriting("quotes around each line", lambda line: without_outer_quotes(line) != line, without_outer_quotes),
     Rewriting("quotes around quoted cells", lambda line: b'""","""' in line, _without_second_quotes),
     Rewriting("row numbers in the first column", _is_pandas_header, _without_index),
     Rewriting("a table in Markdown", _is_row_of_bars, without_bars),
+    *OF_R,
     PREFIX,
 )
 """The ways in which an export is recognized although another program saved it again."""

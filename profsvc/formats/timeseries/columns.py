@@ -194,8 +194,10 @@ class CellParser:
         if cells.numbers is not None:
             return cells.numbers, None
         codes, texts = cells.codes, cells.texts
-        if len(texts) > MAX_DISTINCT_TEXTS and (plain := parse_plain_numbers(texts, column)) is not None:
-            return plain[codes], None
+        if len(texts) > MAX_DISTINCT_TEXTS and column.role != TEXT:
+            plain = parse_plain_numbers(texts, column)
+            if plain is not None:
+                return plain[codes], None
         memo = self._memo.setdefault(column, {})
         if len(memo) > MAX_MEMO_CELLS:
             memo.clear()
@@ -218,6 +220,8 @@ class CellParser:
             found = parse_number(text, column)
         except AmbiguousNumberError:
             found = np.nan, AMBIGUOUS_SEPARATORS
+        if column.role == TEXT and found[1] in (None, AMBIGUOUS_SEPARATORS):
+            found = np.nan, TEXT  # versions such as 9.0 are texts
         memo[text] = found
         return found
 

@@ -59,6 +59,7 @@ class Log:
         self.duplicates = 0
         self.rejected = 0
         self.first_reason = ""
+        self._first_rejected = 0
         self.has_bad_times = False
         self._cells = CellParser(tool)
         self._max_rows = CHUNK_ROWS
@@ -97,7 +98,8 @@ class Log:
         """Reject a line."""
         self.ledger.reject(line, text, reason)
         self.rejected += 1
-        self.first_reason = self.first_reason or f"line {line}: {reason}"
+        if not self._first_rejected or line < self._first_rejected:  # times and cells are checked later than widths
+            self._first_rejected, self.first_reason = line, f"line {line}: {reason}"
 
     def row(self, line: int, cells: Sequence[str], text: str) -> None:
         """Add a row; reject it if it does not have one cell per column, or if the file ends inside it."""
@@ -145,9 +147,11 @@ class Log:
 
     def add_block(self, part: LogBlock, line: int) -> bool:
         """Store a block of rows that begins on ``line``; return False if the rows must be read one by one."""
-        if self.clock.kind not in (None, LOCAL) or self.full:
+        if self.full:
             return False
         self.flush()
+        if self.clock.kind not in (None, LOCAL):  # the rows that waited decide it too
+            return False
         owned = self._gpus_of_block(part)
         if owned is None:
             return False

@@ -42,6 +42,11 @@ def test_a_wide_page_gives_the_same_both_ways():
     assert (len(found["launches"]), len(found["metrics"]), lines) == (40, 1200, [40, 2, 0])
 
 
+def test_a_refusal_names_the_first_line_that_contradicts():
+    said = agree(page(ROW, row(1, "1'234"), row(2, "1\u202f234"), row(3, "1,2")))
+    assert "'12.5' (line 3), \"1'234\" (line 4), '1,024' (line 3) contradict each other" in said
+
+
 def test_plain_rows_are_read_at_once():
     part = parse((ROW + row(1, "7", "", "n/a") + row(2, "1,234.5", "2e3", "0,1")).encode(), PLAN)
     assert part is not None

@@ -3,6 +3,7 @@
 import pytest
 
 from profsvc.errors import BrokenInputError
+from tests.formats.both_ways import READERS
 
 HEAD = "timestamp, driver_version, ecc.mode.current, mig.mode.current, power.draw [W]\n"
 ROW = "2026/03/01 02:00:0{}.000, {}, 120.50 W\n"
@@ -37,3 +38,28 @@ def test_boards_or_instances_that_share_an_index_are_not_one_sensor(name, rows, 
     assert set(content.samples["sensor_index"]) == {0}
     alone = read_all((header.format(name) + log).replace(" index,", "").replace(", 0,", ",").encode())
     assert alone.samples.groupby("sensor_index").size().tolist() == [rows, rows]
+
+
+def test_a_row_of_another_clock_than_those_that_wait_is_rejected():
+    stamped = "2025-11-02T17:03:21,123456789+01:00,38, {}.94\n"
+    header = "timestamp,memory.used [MiB],power.draw [W]\n"
+    data = header + stamped.format(44) + "2025-11-02T17:03:22, 39, 45.94\n" + "\n" + stamped.format(46)
+    found, account, facts, _ = READERS["nvidia_smi"].agree(data.encode(), block=2)
+    assert account == [2, 2, 1]
+    assert facts["clock"] == "UTC"
+    assert [row["time_ns"] for row in found["samples"][:2]] == [1762099401123456789] * 2
+    assert found["rejects"][0]["reason"].startswith("timestamp is '2025-11-02T17:03:22', not a time, or one of another")
+
+
+def test_a_refusal_names_the_first_row_that_is_rejected():
+    data = b"timestamp, index, power.draw [W]\n2026/13/20 13:16:16.215, 0, 50.00 W\n2026/03/01 02:00:00.000, 0\n"
+    assert "line 2: timestamp is '2026/13/20" in READERS["nvidia_smi"].agree(data)
+
+
+@pytest.mark.parametrize("rows", [2, 3000])
+def test_a_version_is_a_text(rows, read_all):
+    line = "2026/03/01 02:{:02}:{:02}.000, 9.0, {}.50 W\n"
+    log = "".join(line.format(n // 60, n % 60, 100 + n % 7) for n in range(rows))
+    content = read_all(("timestamp, compute_cap, power.draw [W]\n" + log).encode())
+    assert content.metrics[["metric", "raw_text", "reason"]].values.tolist() == [["compute_cap", "9.0", "text"]]
+    assert content.stored == rows
