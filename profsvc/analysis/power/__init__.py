@@ -1,1 +1,1 @@
-"""Results of power logs: windows, sensor, correction, thermal models, SM sweeps, components."""
+"""Results of power logs: sensor, windows, components; below them temperature and sweeps."""

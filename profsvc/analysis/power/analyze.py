@@ -21,14 +21,14 @@ import numpy as np
 import pandas as pd
 
 from profsvc.analysis.power import windows as power_windows
-from profsvc.analysis.power.correction import correct_windows
-from profsvc.analysis.power.earlier_runs import NO_EARLIER_RUNS, EarlierRuns
 from profsvc.analysis.power.idle_periods import idle_levels
 from profsvc.analysis.power.logs import UTC, Log, host_name, logged_gpus, logs_named, same_host
 from profsvc.analysis.power.options import Options
 from profsvc.analysis.power.sensor import INSTANT_NAME, PowerSensor, prepare_sensor
-from profsvc.analysis.power.sm_sweeps import fit_sweeps
-from profsvc.analysis.power.thermal_models import fit_idle_power, fit_thermal
+from profsvc.analysis.power.sweeps.sms import fit_sweeps
+from profsvc.analysis.power.thermal.correction import correct_windows
+from profsvc.analysis.power.thermal.earlier_runs import NO_EARLIER_RUNS, EarlierRuns
+from profsvc.analysis.power.thermal.models import fit_idle_power, fit_thermal
 from profsvc.analysis.power.window_sums import sum_windows
 from profsvc.analysis.power.windows import IDLE
 from profsvc.errors import first_of

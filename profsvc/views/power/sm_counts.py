@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profsvc.analysis.power.options import Options
-from profsvc.analysis.power.sm_sweeps import CORES, SAVINGS
-from profsvc.analysis.power.sm_sweeps import MODEL as LAWS
+from profsvc.analysis.power.sweeps.sms import CORES, SAVINGS
+from profsvc.analysis.power.sweeps.sms import MODEL as LAWS
 from profsvc.errors import NotFoundError
 from profsvc.formulas.power.core_count import energy_savings, optimal_cores_scan
 from profsvc.views.models.plots import plot

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from profsvc.analysis.power import thermal_plan
 from profsvc.analysis.power.analyze import VERSION
-from profsvc.analysis.power.thermal_models import THERMAL
-from profsvc.analysis.power.thermal_plan import Plan
+from profsvc.analysis.power.thermal import plan as thermal_plan
+from profsvc.analysis.power.thermal.models import THERMAL
+from profsvc.analysis.power.thermal.plan import Plan
 from profsvc.analysis.power.windows import IDLE, RUN
 from profsvc.errors import InputError, UsageError, counted
 from profsvc.formulas.numerics.flags import flag_names

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import pipeline, store
-from profsvc.analysis.power.thermal_plan import thermal_model
+from profsvc.analysis.power.thermal.plan import thermal_model
 from profsvc.errors import InputError, NotFoundError, UsageError
 from profsvc.views.power.run_power import power
 from profsvc.views.power.thermal import drawn, thermal

@@ -7,7 +7,7 @@ from profsvc.errors import UsageError
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
 
 if TYPE_CHECKING:
-    from profsvc.analysis.power.frequency_sweep import FrequencySweep
+    from profsvc.analysis.power.sweeps.frequency import FrequencySweep
     from profsvc.formulas.power.energy import Linearity
 
 COLUMNS = ("clock_mhz", "time_s", "power_w", "energy_j", "modelled_j", "error", "dynamic_w", "speedup",
@@ -24,7 +24,7 @@ def energy_frequency(values: Values) -> Answer:
     """Return energy and efficiency at each clock; the best clock stands in the notes."""
     import numpy as np
 
-    from profsvc.analysis.power.frequency_sweep import fit_sweep
+    from profsvc.analysis.power.sweeps.frequency import fit_sweep
     from profsvc.formulas.power import energy as formulas
 
     rows = sorted(values["table"], key=lambda row: row["clock"])

@@ -7,7 +7,7 @@ from profsvc.errors import UsageError
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
 
 if TYPE_CHECKING:
-    from profsvc.analysis.power.split_sweep import Devices, SplitSweep
+    from profsvc.analysis.power.sweeps.work_split import Devices, SplitSweep
 
 COLUMNS = ("gpu_share_percent", "time_s", "energy_j", "speedup", "efficiency", "better")
 MEASURED = ("gpu_share_percent", "time_s", "power_w", "energy_j", "modelled_s", "modelled_j", "error")
@@ -39,7 +39,7 @@ def energy_split(values: Values) -> Answer:
 def _given(values: Values) -> Answer:
     import numpy as np
 
-    from profsvc.analysis.power.split_sweep import Devices, share_interval
+    from profsvc.analysis.power.sweeps.work_split import Devices, share_interval
     from profsvc.formulas.power.energy import efficiency
     from profsvc.formulas.power.energy_split import split
 
@@ -79,7 +79,7 @@ def _given(values: Values) -> Answer:
 def _measured(values: Values) -> Answer:
     import numpy as np
 
-    from profsvc.analysis.power.split_sweep import fit_splits, modelled
+    from profsvc.analysis.power.sweeps.work_split import fit_splits, modelled
 
     rows = sorted(values["table"], key=lambda row: row["gpu_share"])
     share = np.array([row["gpu_share"] for row in rows]) / 100

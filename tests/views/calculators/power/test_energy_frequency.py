@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from profsvc.analysis.power.frequency_sweep import Laws, best_clock, fit_sweep
+from profsvc.analysis.power.sweeps.frequency import Laws, best_clock, fit_sweep
 from profsvc.errors import UsageError
 from profsvc.formulas.power.energy import frequency_optimum
 from profsvc.views.calculators.answers import calculate

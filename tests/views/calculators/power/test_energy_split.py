@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from profsvc.analysis.power.split_sweep import Devices, fit_splits, modelled, share_interval
+from profsvc.analysis.power.sweeps.work_split import Devices, fit_splits, modelled, share_interval
 from profsvc.errors import UsageError
 from profsvc.views.calculators.answers import calculate
 from profsvc.views.calculators.catalog import CALCULATORS

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profsvc.analysis.power import thermal_models
 from profsvc.analysis.power.logs import UTC, Log
 from profsvc.analysis.power.sensor import PowerSensor, Series
+from profsvc.analysis.power.thermal import models as thermal_models
 from profsvc.formulas.thermal.rc_model import temperature_scan
 
 

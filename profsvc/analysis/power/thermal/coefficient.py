@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from profsvc import specs
-from profsvc.analysis.power.earlier_runs import NO_EARLIER_RUNS, EarlierRuns, earlier_estimates
 from profsvc.analysis.power.logs import Floats, Ints
 from profsvc.analysis.power.sensor import PowerSensor, Series
+from profsvc.analysis.power.thermal.earlier_runs import NO_EARLIER_RUNS, EarlierRuns, earlier_estimates
 from profsvc.analysis.power.window_sums import readings_in_windows, window_seconds
 from profsvc.analysis.power.workloads import repeats_slope, window_workloads
 from profsvc.errors import NotFoundError, counted

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from profsvc.analysis.power.analyze import EarlierRuns, analyze_power
-from profsvc.analysis.power.earlier_runs import COEFFICIENT_COLUMNS, NO_EARLIER_RUNS, WINDOW_COLUMNS
 from profsvc.analysis.power.logs import UTC, Log
+from profsvc.analysis.power.thermal.earlier_runs import COEFFICIENT_COLUMNS, NO_EARLIER_RUNS, WINDOW_COLUMNS
 from profsvc.analysis.power.workloads import window_workloads
 from tests.analysis.power.made_logs import NO_LAUNCHES, ORIGIN, S, made
 

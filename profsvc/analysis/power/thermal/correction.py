@@ -6,15 +6,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.analysis.power.earlier_runs import CLOCK_TOLERANCE, NO_EARLIER_RUNS, EarlierRuns
 from profsvc.analysis.power.logs import Floats
 from profsvc.analysis.power.options import Options
 from profsvc.analysis.power.sensor import PowerSensor
-from profsvc.analysis.power.temperature_coefficient import (
+from profsvc.analysis.power.thermal.coefficient import (
     HOW_TO_MEASURE,
     fit_coefficients,
     warn_unlogged_fan,
 )
+from profsvc.analysis.power.thermal.earlier_runs import CLOCK_TOLERANCE, NO_EARLIER_RUNS, EarlierRuns
 from profsvc.analysis.power.window_sums import window_slopes
 from profsvc.analysis.power.windows import IDLE, RUN
 from profsvc.formulas.numerics.flags import Flag

@@ -6,7 +6,7 @@ import pytest
 
 from profsvc.analysis.power.logs import UTC, Log
 from profsvc.analysis.power.sensor import PowerSensor
-from profsvc.analysis.power.sm_sweeps import fit_sweeps
+from profsvc.analysis.power.sweeps.sms import fit_sweeps
 
 # Means over loads of 5 s on an NVIDIA H200, with the temperature of each.
 FMA = ([1, 16, 33, 49, 66, 82, 99, 115, 132], [133.27, 155.13, 180.59, 205.26, 231.64, 256.79, 284.34, 310.43, 338.12],

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from profsvc.analysis.power.logs import Floats
-from profsvc.analysis.power.thermal_models import END_SLOPE, LEFT_OUT, THERMAL, UNSETTLED, likely_constants
+from profsvc.analysis.power.thermal.models import END_SLOPE, LEFT_OUT, THERMAL, UNSETTLED, likely_constants
 from profsvc.analysis.power.windows import IDLE, RUN
 from profsvc.errors import counted
 from profsvc.formulas.numerics.flags import Flag
