@@ -22,8 +22,8 @@ import numpy as np
 
 from profsvc.formulas.change.histories import all_steps
 from profsvc.formulas.change.nightly_test import NightlyVerdict, newest_value, nightly_verdict
-from profsvc.formulas.change.steps import ALPHA, newest_step
-from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step
+from profsvc.formulas.change.steps.surest_step import MAX_LEAVE_ONE_OUT_RATIO
 from tests.command_line import parser_of
 from tests.formulas.change.left_out import counted, p_of_others
 from tests.inputs.noise import autoregressive, two_states, white

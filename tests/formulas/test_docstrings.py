@@ -16,8 +16,8 @@ import profsvc.formulas
 STEPS = {  # modules with parts of formulas, which are documented where the formula is
     "profsvc.formulas.change.levels.level_habits",
     "profsvc.formulas.change.levels.level_visits",
-    "profsvc.formulas.change.surest_step",
-    "profsvc.formulas.change.two_level_test",
+    "profsvc.formulas.change.steps.surest_step",
+    "profsvc.formulas.change.steps.two_level_test",
     "profsvc.formulas.memory_hierarchy.lru",
     "profsvc.formulas.memory_hierarchy.warp_streams",
     "profsvc.formulas.numerics.arrays",

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.analysis.changes.night_values import night_numbers
+from profsvc.analysis.changes.series.night_values import night_numbers
 from profsvc.formulas.change.findings import FIXED
 
 Row = dict[str, Any]

@@ -13,18 +13,18 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.changes.board_conditions import without_other_conditions
-from profsvc.analysis.changes.calm_nights import left_out_counts
 from profsvc.analysis.changes.events import Siblings
 from profsvc.analysis.changes.explanations.explained import explained
-from profsvc.analysis.changes.night_series import NightSeries, night_series, verdict_on
-from profsvc.analysis.changes.night_siblings import siblings_of_found
 from profsvc.analysis.changes.open_findings import series_ranges, state_changes, without_returns
 from profsvc.analysis.changes.other_state_steps import with_steps_in_other_state
 from profsvc.analysis.changes.second_steps import with_second_steps
-from profsvc.analysis.changes.series import IDENTITY, with_texts
+from profsvc.analysis.changes.series.calm_nights import left_out_counts
+from profsvc.analysis.changes.series.night_series import NightSeries, night_series, verdict_on
+from profsvc.analysis.changes.series.night_siblings import siblings_of_found
+from profsvc.analysis.changes.series.run_series import IDENTITY, with_texts
 from profsvc.formulas.change import nightly_test
 from profsvc.formulas.change.findings import FIXED
-from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -57,7 +57,7 @@ def find_changes(
     tonight: Collection[int] | None = None,
     zone: str = "UTC",
 ) -> NightlyFindings:
-    """Return the verdict on series, given as `profsvc.analysis.changes.series.to_series` arranges them.
+    """Return the verdict on series, given as `profsvc.analysis.changes.series.run_series.to_series` arranges them.
 
     ``known``: the findings so far, with ``state`` and ``said_at``. ``tonight``: the runs that no report has looked at
     yet; None: the newest of each series. ``zone``: in which a night is a date. Column ``build`` of the points names the

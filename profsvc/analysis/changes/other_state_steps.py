@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profsvc.analysis.changes.night_values import night_numbers
+from profsvc.analysis.changes.series.night_values import night_numbers
 from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
+from profsvc.formulas.change.levels.stretches import JUMP_SD
 from profsvc.formulas.change.night_states import MIN_SERIES
 from profsvc.formulas.change.nightly_test import MIN_TESTS, NightlyVerdict, effect, false_discovery
 from profsvc.formulas.change.other_state import beyond_calm, beyond_probability, without_common
-from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
-from profsvc.formulas.change.stretches import JUMP_SD
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step, noise_prior
 from profsvc.formulas.numerics.series import DIFFERENCE_TO_SD
 
 NEWEST = 5  # nights that may have a level of their own, and say nothing of the state

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profsvc.formulas.change.early_steps import early_step
 from profsvc.formulas.change.nightly_test import MIN_TESTS, NewestValue, NightlyVerdict, effect, false_discovery
-from profsvc.formulas.change.steps import ALPHA
+from profsvc.formulas.change.steps.early_steps import early_step
+from profsvc.formulas.change.steps.newest_step import ALPHA
 
 MIN_NOISE_SHARE = 0.1  # of its change, of a finding of a series that never varied
 Floats = npt.NDArray[np.float64]

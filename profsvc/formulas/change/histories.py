@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
-from profsvc.formulas.change.steps import ALPHA
-from profsvc.formulas.change.surest_step import surest_step
+from profsvc.formulas.change.steps.newest_step import ALPHA
+from profsvc.formulas.change.steps.surest_step import surest_step
 from profsvc.formulas.numerics.arrays import Array
 from profsvc.formulas.numerics.series import (
     Index,

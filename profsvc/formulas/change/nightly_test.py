@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from profsvc.formulas.change.levels.series_length import MIN_SEGMENT
-from profsvc.formulas.change.siblings import NoisePrior
-from profsvc.formulas.change.steps import ALPHA, newest_step
-from profsvc.formulas.change.stretches import Stretches
+from profsvc.formulas.change.levels.stretches import Stretches
+from profsvc.formulas.change.noise.siblings import NoisePrior
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step
 from profsvc.formulas.numerics.arrays import Array, Bools, Mask, flat_floats, floats, mask, numbers
 from profsvc.formulas.numerics.distributions import student_tail
 from profsvc.formulas.numerics.flags import Flag

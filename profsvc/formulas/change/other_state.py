@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from profsvc.formulas.change.levels.level_visits import largest_last_probability
+from profsvc.formulas.change.levels.stretches import Stretches, stretch_probability
 from profsvc.formulas.change.night_states import MIN_SERIES
-from profsvc.formulas.change.stretches import Stretches, stretch_probability
 from profsvc.formulas.numerics.arrays import Array, Bools
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profsvc.formulas.change.siblings import flat_prior, sibling_prior
+from profsvc.formulas.change.noise.siblings import flat_prior, sibling_prior
 from profsvc.formulas.numerics.arrays import Array
 from profsvc.formulas.numerics.distributions import student_tail
 from profsvc.formulas.numerics.series import (

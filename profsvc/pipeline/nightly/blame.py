@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from profsvc import store
+from profsvc.analysis.changes.kernels.renames import renamed_subject
 from profsvc.analysis.changes.open_findings import MIN_NOISE_SHARE
-from profsvc.analysis.changes.renames import renamed_subject
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.formulas.change.bisection import bisection
 from profsvc.pipeline.commits import Commit, commits_between, named_commit

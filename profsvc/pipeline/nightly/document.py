@@ -7,10 +7,10 @@ import pandas as pd
 
 from profsvc import specs
 from profsvc.analysis.changes.events import KERNEL, SHIFT
+from profsvc.analysis.changes.kernels.renames import KernelNames, Rename
 from profsvc.analysis.changes.nightly import NightlyFindings
 from profsvc.analysis.changes.open_findings import OPEN_STATES
-from profsvc.analysis.changes.renames import KernelNames, Rename
-from profsvc.analysis.changes.series import with_texts
+from profsvc.analysis.changes.series.run_series import with_texts
 from profsvc.pipeline.nightly.finding_details import finding_details, known_finding, suspicion_details
 from profsvc.pipeline.nightly.kernels import LAUNCHED
 from profsvc.pipeline.nightly.period import ReportPeriod

@@ -9,8 +9,8 @@ import pandas as pd
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import cause_differences, differences
 from profsvc.analysis.changes.events import WINDOW_KINDS, Siblings, find_events
+from profsvc.analysis.changes.kernels.renames import KernelNames
 from profsvc.analysis.changes.open_findings import OPEN_STATES
-from profsvc.analysis.changes.renames import KernelNames
 from profsvc.analysis.kernel_means import counters_of_means
 from profsvc.kernel_names import with_template_arguments
 from profsvc.pipeline.kernel_means import means_of_run

@@ -7,9 +7,9 @@ import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import differences
-from profsvc.analysis.changes.night_values import with_nights
-from profsvc.analysis.changes.renames import HISTORY
-from profsvc.analysis.changes.series import with_texts
+from profsvc.analysis.changes.kernels.renames import HISTORY
+from profsvc.analysis.changes.series.night_values import with_nights
+from profsvc.analysis.changes.series.run_series import with_texts
 from profsvc.pipeline.nightly.renames import MIN_NIGHTS, Renames
 
 if TYPE_CHECKING:

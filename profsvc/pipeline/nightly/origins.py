@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
+from profsvc.analysis.changes.kernels.renames import KernelNames
 from profsvc.analysis.changes.open_findings import OPEN_STATES
-from profsvc.analysis.changes.renames import KernelNames
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from profsvc.analysis.changes.night_values import night_dates
+from profsvc.analysis.changes.series.night_values import night_dates
 
 HISTORY = ("project", "device", "branch")
 

@@ -8,9 +8,8 @@ import pandas as pd
 
 from profsvc import specs, store
 from profsvc.analysis.changes.differences import differences
-from profsvc.analysis.changes.night_values import night_dates
-from profsvc.analysis.changes.rename_search import Candidate, evidence_text, find_pairs
-from profsvc.analysis.changes.renames import (
+from profsvc.analysis.changes.kernels.rename_search import Candidate, evidence_text, find_pairs
+from profsvc.analysis.changes.kernels.renames import (
     HISTORY,
     LINKED,
     REFUSED,
@@ -19,6 +18,7 @@ from profsvc.analysis.changes.renames import (
     KnownRenames,
     Rename,
 )
+from profsvc.analysis.changes.series.night_values import night_dates
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -60,8 +60,8 @@ def find_renames(
 ) -> Renames:  # fmt: skip
     """Return the kernels that have another name since one of the runs of a night.
 
-    ``points`` are those of `profsvc.analysis.changes.series.run_points`, those of before the night under the newest of
-    ``names``; ``runs`` those of all histories, the oldest first. ``known`` has what people decided,
+    ``points`` are those of `profsvc.analysis.changes.series.run_series.run_points`, those of before the night under
+    the newest of ``names``; ``runs`` those of all histories, the oldest first. ``known`` has what people decided,
     ``zone`` is the one in which a night is a date.
     """
     told, at = Renames([], [], {}), runs["at"].to_numpy(object)

@@ -14,8 +14,7 @@ import pandas as pd
 
 from profsvc import store
 from profsvc.analysis.changes.cause_changes import cause_changes
-from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
-from profsvc.analysis.changes.renames import (
+from profsvc.analysis.changes.kernels.renames import (
     KernelNames,
     KnownRenames,
     Rename,
@@ -23,7 +22,8 @@ from profsvc.analysis.changes.renames import (
     kernel_names,
     under_newest_names,
 )
-from profsvc.analysis.changes.series import of_older_analysis, run_points, series_of_finding, to_series
+from profsvc.analysis.changes.nightly import find_changes, series_of_tonight
+from profsvc.analysis.changes.series.run_series import of_older_analysis, run_points, series_of_finding, to_series
 from profsvc.errors import NotFoundError, UsageError
 from profsvc.pipeline.nightly.document import NightScope, document, history, severity
 from profsvc.pipeline.nightly.evidence import finding_differences, suspicion_differences

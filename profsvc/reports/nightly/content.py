@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from profsvc.analysis.changes.night_values import night_dates
 from profsvc.analysis.changes.open_findings import OPEN_STATES
+from profsvc.analysis.changes.series.night_values import night_dates
 from profsvc.reports.rows import cell, visible
 
 Row = Mapping[str, Any]

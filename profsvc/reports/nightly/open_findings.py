@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from profsvc.analysis.changes.series import WHOLE_RUN
+from profsvc.analysis.changes.series.run_series import WHOLE_RUN
 from profsvc.errors import counted
 from profsvc.reports.nightly.content import amount, percent, short
 from profsvc.reports.nightly.differences import cause_line, told_differences

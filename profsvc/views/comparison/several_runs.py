@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profsvc import store
-from profsvc.analysis.changes.kernel_matching import match_kernels
+from profsvc.analysis.changes.kernels.kernel_matching import match_kernels
 from profsvc.analysis.changes.outcomes import kernel_outcomes
 from profsvc.errors import UsageError
 from profsvc.reports.kernel_names import labels

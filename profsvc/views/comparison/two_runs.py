@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import store
 from profsvc.analysis.changes.cause_changes import cause_changes
-from profsvc.analysis.changes.kernel_matching import match_kernels
+from profsvc.analysis.changes.kernels.kernel_matching import match_kernels
 from profsvc.analysis.changes.outcomes import kernel_outcomes
 from profsvc.analysis.potential.advice import MIN_SAVING
 from profsvc.errors import UsageError

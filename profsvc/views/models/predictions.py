@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profsvc import store
-from profsvc.analysis.changes.changed_kernels import (
+from profsvc.analysis.changes.kernels.changed_kernels import (
     COUNTER_TRAITS,
     LAUNCH_TRAITS,
     Build,
@@ -16,7 +16,7 @@ from profsvc.analysis.changes.changed_kernels import (
     Kernel,
     has_changed,
 )
-from profsvc.analysis.changes.kernel_matching import MAPPED
+from profsvc.analysis.changes.kernels.kernel_matching import MAPPED
 from profsvc.analysis.changes.outcomes import REGRESSION, kernel_outcomes
 from profsvc.errors import NotFoundError
 from profsvc.formulas.numerics import prediction_accuracy as formula

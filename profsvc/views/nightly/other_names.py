@@ -9,7 +9,7 @@ from profsvc.store.queries.kernels.history import HistoryFilter
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from profsvc.analysis.changes.renames import KnownRenames
+    from profsvc.analysis.changes.kernels.renames import KnownRenames
 
 Row = dict[str, Any]
 Page = tuple[list[Row], int | None]
@@ -27,7 +27,7 @@ def with_other_names(
     kernel, own = str(subject["kernel"]), gather(subject)
     if not store.any_renames(engine):  # most stores have none, and pandas takes long to load
         return *own, [kernel]
-    from profsvc.analysis.changes.renames import connected_names
+    from profsvc.analysis.changes.kernels.renames import connected_names
     from profsvc.pipeline.nightly.report import known_renames
 
     known = known_renames(engine, asked.project or "")
@@ -52,7 +52,7 @@ def _of_one_kernel(
     """Return the points that are of the series of a kernel, each with its name."""
     import pandas as pd
 
-    from profsvc.analysis.changes.renames import HISTORY, kernel_names
+    from profsvc.analysis.changes.kernels.renames import HISTORY, kernel_names
 
     listed = [(name, point) for name, own in points.items() for point in own]
     rows = [{"kernel": name, "run_id": point["run_id"], "at": point["at"]} | {of: point[of] for of in HISTORY}

@@ -88,7 +88,7 @@ def _kernels_to_join(engine: "Engine", act: str, project: str, before: str, sinc
 
 def _require_no_contradiction(act: str, pair: tuple[str, str], rows: list[dict[str, Any]]) -> None:
     """Raise `UsageError` if other links make one series of names that are to be two, or the other way round."""
-    from profsvc.analysis.changes.renames import connected_names
+    from profsvc.analysis.changes.kernels.renames import connected_names
 
     applied = [one for one in rows if one["state"] != "refused" and one["not_applied"] is None]
     links = [(one["kernel_before"], one["kernel"]) for one in applied]

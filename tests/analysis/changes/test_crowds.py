@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from profsvc.analysis.changes.night_series import night_series
 from profsvc.analysis.changes.nightly import _judged, find_changes
+from profsvc.analysis.changes.series.night_series import night_series
 from tests.analysis.changes.test_other_state_steps import nights
 from tests.benchmarks.detection import points_of, walk
 

@@ -7,9 +7,9 @@ from scipy import special
 
 from profsvc.formulas.change.levels.level_visits import MAX_VISIT_DISTANCE_SD
 from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
-from profsvc.formulas.change.siblings import AUTOCORRELATIONS
-from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
-from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO, OUTLYING_SD, WINDOWS
+from profsvc.formulas.change.noise.siblings import AUTOCORRELATIONS
+from profsvc.formulas.change.steps.newest_step import VALUE_COMPARISON_SD
+from profsvc.formulas.change.steps.surest_step import MAX_LEAVE_ONE_OUT_RATIO, OUTLYING_SD, WINDOWS
 from profsvc.formulas.numerics.arrays import Groups
 from profsvc.formulas.numerics.series import gather, in_units_of_sd, without_spikes
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from profsvc.formulas.change import surest_step
 from profsvc.formulas.change.histories import all_steps
 from profsvc.formulas.change.nightly_test import newest_value, nightly_verdict, noise_floor
-from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
+from profsvc.formulas.change.steps import surest_step
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step, noise_prior
 from tests.benchmarks import change as simulated
 
 OF_SERIES = (newest_step, newest_value, nightly_verdict, all_steps)

@@ -12,10 +12,10 @@ from profsvc.formulas.change.nightly_test import (
     nightly_verdict,
     noise_floor,
 )
-from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step
 from profsvc.formulas.numerics.flags import Flag
 from tests.benchmarks import change as simulated
-from tests.formulas.change.noise import STEADY, at_most
+from tests.formulas.change.steady_series import STEADY, at_most
 
 
 @pytest.fixture

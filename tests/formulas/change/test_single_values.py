@@ -13,13 +13,13 @@ from profsvc.formulas.change.histories import all_steps
 from profsvc.formulas.change.nightly_test import (
     nightly_verdict,
 )
-from profsvc.formulas.change.steps import ALPHA, newest_step
-from profsvc.formulas.change.surest_step import MAX_LEAVE_ONE_OUT_RATIO
-from profsvc.formulas.change.two_level_test import without_each
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step
+from profsvc.formulas.change.steps.surest_step import MAX_LEAVE_ONE_OUT_RATIO
+from profsvc.formulas.change.steps.two_level_test import without_each
 from profsvc.formulas.numerics.series import Series
 from tests.benchmarks import change as simulated
 from tests.formulas.change.left_out import counted, p_by_definition, p_of_others, tail_of_others
-from tests.formulas.change.noise import STEADY, at_most
+from tests.formulas.change.steady_series import STEADY, at_most
 
 
 @pytest.fixture

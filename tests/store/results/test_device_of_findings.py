@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc import store
-from profsvc.analysis.changes.series import IDENTITY, series_digest
+from profsvc.analysis.changes.series.run_series import IDENTITY, series_digest
 from profsvc.store.connection.sql import text
 from profsvc.store.connection.transactions import writing
 from profsvc.store.maintenance import migrations

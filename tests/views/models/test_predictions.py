@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 from sqlalchemy import text
 
 from profsvc import pipeline, store
-from profsvc.analysis.changes.changed_kernels import ChangeVerdict
+from profsvc.analysis.changes.kernels.changed_kernels import ChangeVerdict
 from profsvc.errors import NotFoundError
 from profsvc.reports.plots import models as model_plots
 from profsvc.reports.text.comparison import two_runs as comparison

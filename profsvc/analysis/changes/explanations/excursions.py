@@ -11,8 +11,8 @@ from profsvc.formulas.change.levels.carried_levels import carried_visit_probabil
 from profsvc.formulas.change.levels.level_habits import excursion_probability
 from profsvc.formulas.change.levels.level_visits import alternation_probability, visit_probability
 from profsvc.formulas.change.nightly_test import NightlyVerdict
-from profsvc.formulas.change.siblings import MIN_SIBLINGS
-from profsvc.formulas.change.steps import VALUE_COMPARISON_SD
+from profsvc.formulas.change.noise.siblings import MIN_SIBLINGS
+from profsvc.formulas.change.steps.newest_step import VALUE_COMPARISON_SD
 from profsvc.formulas.numerics.series import (
     Series,
     codes_of,

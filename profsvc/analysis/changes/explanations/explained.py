@@ -19,8 +19,8 @@ from profsvc.analysis.changes.explanations.excursions import (
 )
 from profsvc.analysis.changes.explanations.shared_nights import shared_noise_probabilities
 from profsvc.analysis.changes.explanations.wandering_levels import wandering_probabilities
-from profsvc.analysis.changes.night_series import NightSeries
-from profsvc.analysis.changes.night_values import night_numbers
+from profsvc.analysis.changes.series.night_series import NightSeries
+from profsvc.analysis.changes.series.night_values import night_numbers
 from profsvc.formulas.change.nightly_test import (
     MAX_FALSE_DISCOVERY_RATE,
     MIN_TESTS,
@@ -29,7 +29,7 @@ from profsvc.formulas.change.nightly_test import (
     effect,
     false_discovery,
 )
-from profsvc.formulas.change.steps import ALPHA, newest_step
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step
 from profsvc.formulas.change.trends import fitted_trend, shapes, stepped_trend
 from profsvc.formulas.numerics.series import in_units_of_sd
 

@@ -4,9 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profsvc.formulas.change.nightly_test import MAX_FALSE_DISCOVERY_RATE, MIN_TESTS
-from profsvc.formulas.change.shared_noise import shared_noise
-from profsvc.formulas.change.siblings import MIN_SIBLINGS
-from profsvc.formulas.change.steps import ALPHA, newest_step, noise_prior
+from profsvc.formulas.change.noise.shared_noise import shared_noise
+from profsvc.formulas.change.noise.siblings import MIN_SIBLINGS
+from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step, noise_prior
 from profsvc.formulas.numerics.distributions import normal_tail
 from profsvc.formulas.numerics.series import medians
 

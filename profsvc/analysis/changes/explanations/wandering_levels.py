@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profsvc.analysis.changes.explanations.drifts import without_spikes_of
-from profsvc.formulas.change.wandering import wandering
+from profsvc.formulas.change.levels.wandering import wandering
 from profsvc.formulas.numerics.series import subseries
 
 Floats = npt.NDArray[np.float64]

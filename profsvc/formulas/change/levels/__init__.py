@@ -1,4 +1,4 @@
-"""Levels that series leave and come back to.
+"""Levels that series leave and come back to, or that move.
 
 Modules::
 
@@ -6,4 +6,6 @@ Modules::
     level_habits     excursions to other levels and back
     level_visits     probability that chance alone gives a level
     series_length    how many values a level, and a series with a step, needs
+    stretches        how often siblings leave their level and come back
+    wandering        levels that move from night to night
 """

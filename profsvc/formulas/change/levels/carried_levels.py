@@ -5,8 +5,8 @@ import numpy as np
 from profsvc.formulas.change.levels.level_habits import NEAR_SD
 from profsvc.formulas.change.levels.level_visits import visit_probability
 from profsvc.formulas.change.levels.series_length import MIN_SEGMENT
+from profsvc.formulas.change.levels.stretches import JUMP_SD
 from profsvc.formulas.change.night_states import MEDIAN_VARIANCE
-from profsvc.formulas.change.stretches import JUMP_SD
 from profsvc.formulas.numerics.arrays import Array
 from profsvc.formulas.numerics.series import Index, Series, difference_sd
 

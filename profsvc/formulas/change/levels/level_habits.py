@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from profsvc.formulas.change.siblings import MIN_SIBLINGS
-from profsvc.formulas.change.surest_step import WINDOWS
+from profsvc.formulas.change.noise.siblings import MIN_SIBLINGS
+from profsvc.formulas.change.steps.surest_step import WINDOWS
 from profsvc.formulas.numerics.arrays import Array, Bools
 from profsvc.formulas.numerics.distributions import normal_tail
 from profsvc.formulas.numerics.series import (

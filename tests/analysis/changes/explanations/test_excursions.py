@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from profsvc.analysis.changes.nightly import find_changes
-from profsvc.formulas.change.siblings import MIN_SIBLINGS
+from profsvc.formulas.change.noise.siblings import MIN_SIBLINGS
 from tests.benchmarks.detection import points_of, walk
 from tests.inputs.noise import white
 
