@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from profsvc.errors import DomainError
-from profsvc.store.ingest.writers.bulk_insert import factorize
+from profsvc.store.ingest.inserts.column_values import factorize
 from profsvc.tables import Batch, CodedTexts, ColumnTable, as_frames, check, frame, frame_of_arrays
 from profsvc.tables.column_tables import full_column
 from profsvc.tables.labels import python_labels

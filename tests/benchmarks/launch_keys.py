@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import psycopg
 
-from profsvc.store.ingest.writers.postgres_copy import HEADER, TRAILER, Plain, block
+from profsvc.store.ingest.inserts.postgres_copy import HEADER, TRAILER, Plain, block
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from tests.benchmarks.loading import DURABLE
 from tests.command_line import parser_of

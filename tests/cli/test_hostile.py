@@ -86,7 +86,7 @@ def test_data_forms_hold_every_name_as_it_came(on_hostile, tmp_path):
 
 def shorts(names):
     """What is left of each name without its types and parameters."""
-    from profsvc.store.ingest.writers.dictionaries import DERIVED_COLUMNS
+    from profsvc.store.ingest.inserts.dictionaries import DERIVED_COLUMNS
 
     return [DERIVED_COLUMNS["kernels"][1]((name,))[0] for name in names]
 

@@ -3,7 +3,7 @@
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import writing
-from profsvc.store.ingest.writers.row_insert import insert_row
+from profsvc.store.ingest.inserts.row_insert import insert_row
 
 MAX_REFUSALS = 10_000
 MAX_MESSAGE_CHARS = 2000

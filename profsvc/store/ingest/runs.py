@@ -15,7 +15,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.writers.dictionaries import Names
+from profsvc.store.ingest.inserts.dictionaries import Names
 
 MAX_NAME_CHARS = 500
 EARLIEST_TIME = datetime(1970, 1, 2, tzinfo=UTC)

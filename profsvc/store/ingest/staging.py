@@ -23,13 +23,13 @@ from profsvc.store.connection import locks
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.connection.urls import file_of
+from profsvc.store.ingest.inserts import postgres_copy
+from profsvc.store.ingest.inserts.column_values import object_ids, values
+from profsvc.store.ingest.inserts.postgres_copy import Prepared
+from profsvc.store.ingest.inserts.row_insert import MIN_ROWS_TO_COPY, insert_rows
+from profsvc.store.ingest.inserts.sqlite_pages import MAX_ROW_ID, PAGE_BYTES, Column, PageFile
 from profsvc.store.ingest.runs import reserve_sqlite_ids
 from profsvc.store.ingest.store_copy import StagedFile
-from profsvc.store.ingest.writers import postgres_copy
-from profsvc.store.ingest.writers.bulk_insert import object_ids, values
-from profsvc.store.ingest.writers.postgres_copy import Prepared
-from profsvc.store.ingest.writers.row_insert import MIN_ROWS_TO_COPY, insert_rows
-from profsvc.store.ingest.writers.sqlite_pages import MAX_ROW_ID, PAGE_BYTES, Column, PageFile
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import CodedTexts
 from profsvc.tables.column_tables import as_integers

@@ -22,6 +22,9 @@ from profsvc.store.connection.transactions import in_transaction, writing
 from profsvc.store.connection.urls import file_of
 from profsvc.store.ingest.archived_runs import require_rows
 from profsvc.store.ingest.duplicates.shared_launches import mark_duplicates
+from profsvc.store.ingest.inserts.dictionaries import Names
+from profsvc.store.ingest.inserts.row_insert import insert_rows
+from profsvc.store.ingest.inserts.writer_thread import in_writer_thread, statement_canceller
 from profsvc.store.ingest.missing_launches import refuse_missing_launches
 from profsvc.store.ingest.runs import (
     RunInfo,
@@ -37,12 +40,9 @@ from profsvc.store.ingest.runs import (
 from profsvc.store.ingest.source_launches import join_source_pages, save_source_counts
 from profsvc.store.ingest.staging import DirectSink, Sink, reserve_upload_id, staging
 from profsvc.store.ingest.store_copy import MIN_PART_BYTES, ReadingPace, ShareRead, copying
-from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import Encoder
 from profsvc.store.ingest.writers.kernel_totals import KernelTotal
-from profsvc.store.ingest.writers.row_insert import insert_rows
 from profsvc.store.ingest.writers.running_timeline import RunningTimeline
-from profsvc.store.ingest.writers.writer_thread import in_writer_thread, statement_canceller
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import Batch, Table, check, check_wide

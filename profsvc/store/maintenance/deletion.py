@@ -18,10 +18,10 @@ from profsvc.store.connection.timestamps import format_time, now
 from profsvc.store.connection.transactions import in_transaction, reading, writing
 from profsvc.store.ingest.archived_runs import require_rows
 from profsvc.store.ingest.duplicates.shared_launches import mark_duplicates
+from profsvc.store.ingest.inserts.dictionaries import Names
 from profsvc.store.ingest.runs import RunInfo, forget_deleted_facts, lookup_upload
 from profsvc.store.ingest.source_launches import join_source_pages
 from profsvc.store.ingest.upload import CompleteRun
-from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.results.writer import clear_results, clear_upload
 from profsvc.store.schema.tables import metadata
 

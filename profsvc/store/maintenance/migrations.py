@@ -18,7 +18,7 @@ from profsvc.store.connection.errors import translate_errors
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import WRITE_OPTION, exclusive_writer, reading, writing
 from profsvc.store.connection.urls import address, file_of
-from profsvc.store.ingest.writers.dictionaries import Names
+from profsvc.store.ingest.inserts.dictionaries import Names
 from profsvc.store.maintenance.readiness import (
     SOURCES_FACT,
     known_sources,

@@ -11,7 +11,7 @@ from profsvc.errors import NotFoundError, UsageError
 from profsvc.store.connection.sql import Connection, Engine, bindparam, dicts_of, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.writers.row_insert import insert_row, insert_rows, reject_nul
+from profsvc.store.ingest.inserts.row_insert import insert_row, insert_rows, reject_nul
 from profsvc.store.queries.rows import select
 
 MANUAL_STATES = ("accepted", "fixed", "new")

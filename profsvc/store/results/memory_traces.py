@@ -8,8 +8,8 @@ from sqlalchemy import insert
 
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, writing
+from profsvc.store.ingest.inserts.row_insert import insert_rows
 from profsvc.store.ingest.runs import count_change
-from profsvc.store.ingest.writers.row_insert import insert_rows
 from profsvc.store.schema.results.memory_traces import HIT_RATIOS
 from profsvc.store.schema.tables import metadata
 

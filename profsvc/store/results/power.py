@@ -11,9 +11,9 @@ import pandas as pd
 from profsvc.errors import DomainError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
-from profsvc.store.ingest.writers.bulk_insert import values
-from profsvc.store.ingest.writers.dictionaries import Names
-from profsvc.store.ingest.writers.row_insert import insert_rows
+from profsvc.store.ingest.inserts.column_values import values
+from profsvc.store.ingest.inserts.dictionaries import Names
+from profsvc.store.ingest.inserts.row_insert import insert_rows
 from profsvc.store.queries.frames import table
 from profsvc.store.queries.id_ranges import id_range
 from profsvc.store.queries.readings.sensor_blocks import Readings as SensorReadings

@@ -7,7 +7,7 @@ from typing import Any
 from profsvc.store.connection.sql import Connection, Engine, bindparam, dicts_of, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import lock_existing_row, reading, writing
-from profsvc.store.ingest.writers.row_insert import insert_rows
+from profsvc.store.ingest.inserts.row_insert import insert_rows
 from profsvc.store.schema.results.predictions import TEXT_COLUMNS
 from profsvc.store.schema.view_definition import UPLOAD_ID_RANGE_SQL
 
@@ -264,7 +264,7 @@ def save_predictions(engine: Engine, before: int, after: int, rows: Iterable[Map
 
 
 def _insert(connection: Connection, pair: Mapping[str, int], rows: list[Mapping[str, Any]]) -> None:
-    from profsvc.store.ingest.writers.dictionaries import Names  # which needs SQLAlchemy
+    from profsvc.store.ingest.inserts.dictionaries import Names  # which needs SQLAlchemy
 
     kernels, texts = Names(connection, "kernels"), Names(connection, "texts")
     columns: dict[str, list[Any]] = {name: [number] * len(rows) for name, number in pair.items()}

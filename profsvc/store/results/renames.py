@@ -7,7 +7,7 @@ from profsvc.errors import UsageError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.writers.row_insert import insert_row, insert_rows, reject_nul
+from profsvc.store.ingest.inserts.row_insert import insert_row, insert_rows, reject_nul
 from profsvc.store.results.findings import MAX_REASON_CHARS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 

@@ -8,7 +8,7 @@ from profsvc.errors import NotFoundError
 from profsvc.store.connection.sql import Connection, Engine, text
 from profsvc.store.connection.timestamps import now
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.writers.row_insert import insert_row
+from profsvc.store.ingest.inserts.row_insert import insert_row
 from profsvc.store.results.findings import StateChange, write_findings, write_state
 from profsvc.store.results.renames import write_renames
 from profsvc.store.service.schedules import Slot, write_slot

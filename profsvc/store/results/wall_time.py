@@ -5,8 +5,8 @@ from typing import Any
 
 from profsvc.store.connection.sql import Engine, text
 from profsvc.store.connection.transactions import lock_existing_row, writing
-from profsvc.store.ingest.writers.dictionaries import Names
-from profsvc.store.ingest.writers.row_insert import insert_rows
+from profsvc.store.ingest.inserts.dictionaries import Names
+from profsvc.store.ingest.inserts.row_insert import insert_rows
 from profsvc.store.results.finished_parts import counted_changes
 from profsvc.store.schema.tables import metadata
 

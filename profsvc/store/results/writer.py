@@ -17,10 +17,10 @@ from profsvc.specs.metrics.vocabulary import counters as vocabulary
 from profsvc.store.connection.sql import Connection, Engine, bindparam, text
 from profsvc.store.connection.transactions import is_in_transaction, lock_existing_row, writing
 from profsvc.store.connection.urls import file_of
+from profsvc.store.ingest.inserts.column_values import factorize, values
+from profsvc.store.ingest.inserts.dictionaries import Names
 from profsvc.store.ingest.runs import count_change
 from profsvc.store.ingest.staging import DirectSink, StagedResults, staging_results
-from profsvc.store.ingest.writers.bulk_insert import factorize, values
-from profsvc.store.ingest.writers.dictionaries import Names
 from profsvc.store.ingest.writers.encoder import EVENTS
 from profsvc.store.results.finished_parts import BASIS_PART, LAUNCHES_PART, counted_changes, mark_finished
 from profsvc.store.results.totals import write_totals

@@ -8,7 +8,8 @@ from sqlalchemy import Engine, text
 from profsvc import store
 from profsvc.errors import InputError
 from profsvc.store.connection.transactions import reading, writing
-from profsvc.store.ingest.writers import dictionaries, encoder
+from profsvc.store.ingest.inserts import dictionaries
+from profsvc.store.ingest.writers import encoder
 from profsvc.tables import TABLES, Batch, frame
 from tests.store.conftest import KERNELS, batches, info
 

@@ -15,7 +15,7 @@ from profsvc.errors import DomainError, InputError, NotFoundError, ProfsvcError
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.ingest import staging
 from profsvc.store.ingest import upload as load
-from profsvc.store.ingest.writers.dictionaries import NAME_COLUMNS
+from profsvc.store.ingest.inserts.dictionaries import NAME_COLUMNS
 from profsvc.store.schema.tables import metadata
 from profsvc.tables import Batch, frame
 from tests.store.conftest import COUNTERS, KERNELS, batches, info, only_on

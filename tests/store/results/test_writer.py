@@ -10,7 +10,7 @@ from profsvc import store
 from profsvc.errors import DomainError, NotFoundError, UsageError
 from profsvc.specs.advice.causes import causes
 from profsvc.store.connection.transactions import in_transaction, reading, writing
-from profsvc.store.ingest.writers.dictionaries import NAME_COLUMNS
+from profsvc.store.ingest.inserts.dictionaries import NAME_COLUMNS
 from profsvc.store.results import writer
 from profsvc.store.schema.tables import metadata
 from tests.store.conftest import KERNELS, batches, info, only_on

@@ -1,6 +1,6 @@
 /* Lays out columns as rows of a binary COPY of Postgres, without Python objects.
 
-   `rows` writes what `profsvc.store.ingest.writers.postgres_copy` describes and makes with NumPy, byte by byte.
+   `rows` writes what `profsvc.store.ingest.inserts.postgres_copy` describes and makes with NumPy, byte by byte.
 
    Rules of this file: every read lies in a column, whose size was compared with the number of rows, or in a text, whose
    bounds were compared with the bytes of all texts; every write lies in the buffer, whose size is compared with that of

@@ -1,6 +1,6 @@
 /* Lays out rows of numbers as leaves of a SQLite table, without Python objects.
 
-   `leaves` writes what `profsvc.store.ingest.writers.sqlite_pages` describes and makes with NumPy, byte by byte.
+   `leaves` writes what `profsvc.store.ingest.inserts.sqlite_pages` describes and makes with NumPy, byte by byte.
 
    Rules of this file: every read lies in a column, whose size was compared with the number of rows; every write lies in
    the buffer for the pages or in that for the last rows, both of which are checked before each page; the interpreter's

@@ -1,1 +1,1 @@
-"""Rows on their way into tables: names as numbers, bulk inserts, Postgres COPY, SQLite pages and a writer thread."""
+"""Rows of an upload from its tidy tables: launches and their totals, metrics, samples, source pages, events."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from profsvc.errors import InputError
 from profsvc.store.connection.sql import Connection, Engine
+from profsvc.store.ingest.inserts.column_values import factorize, factorize_numbers, values
+from profsvc.store.ingest.inserts.dictionaries import COMBINATION_COLUMNS, Combinations, Names, names_together
 from profsvc.store.ingest.staging import Sink
-from profsvc.store.ingest.writers.bulk_insert import factorize, factorize_numbers, values
-from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names, names_together
 from profsvc.store.ingest.writers.kernel_totals import KernelTotals
 from profsvc.store.ingest.writers.launch_totals import LaunchTotals
 from profsvc.store.ingest.writers.listed_launches import ListedLaunches

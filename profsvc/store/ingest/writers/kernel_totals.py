@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from profsvc.store.ingest.writers.bulk_insert import factorize_numbers
+from profsvc.store.ingest.inserts.column_values import factorize_numbers
 
 MAX_MEMORY_BYTES = 1 << 20
 LAUNCHES_PER_BLOCK = 1 << 17

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profsvc.store.connection.sql import Connection
-from profsvc.store.ingest.writers.bulk_insert import factorize_numbers
-from profsvc.store.ingest.writers.row_insert import insert_rows
+from profsvc.store.ingest.inserts.column_values import factorize_numbers
+from profsvc.store.ingest.inserts.row_insert import insert_rows
 from profsvc.store.schema.column_types import WHOLE_RUN_ID
 
 MIN_LAUNCHES = 100_000

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from profsvc import specs
 from profsvc.errors import DomainError, InputError, counted
 from profsvc.store.connection.sql import Connection, text
+from profsvc.store.ingest.inserts.column_values import values
+from profsvc.store.ingest.inserts.row_insert import reject_nul
 from profsvc.store.ingest.staging import MIN_ROWS_FOR_PAGES, Sink
-from profsvc.store.ingest.writers.bulk_insert import values
 from profsvc.store.ingest.writers.packed_samples import MAX_READINGS, MIN_READINGS, Packed, kinds_of, pack
-from profsvc.store.ingest.writers.row_insert import reject_nul
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import ColumnTable
 from profsvc.tables.column_tables import Integers, integers_of

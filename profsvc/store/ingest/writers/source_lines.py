@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from profsvc.errors import InputError
+from profsvc.store.ingest.inserts.column_values import factorize, values
+from profsvc.store.ingest.inserts.row_insert import reject_nul
 from profsvc.store.ingest.staging import Sink
-from profsvc.store.ingest.writers.bulk_insert import factorize, values
-from profsvc.store.ingest.writers.row_insert import reject_nul
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.contents.source import COUNTS, KIND_BITS, TEXT_COLUMNS
 from profsvc.tables.on_demand import pd

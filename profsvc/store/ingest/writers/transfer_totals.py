@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profsvc.store.connection.sql import Connection
-from profsvc.store.ingest.writers.bulk_insert import factorize_numbers
-from profsvc.store.ingest.writers.row_insert import insert_rows
+from profsvc.store.ingest.inserts.column_values import factorize_numbers
+from profsvc.store.ingest.inserts.row_insert import insert_rows
 from profsvc.tables.column_tables import Integers, integers_of
 
 MAX_INTEGER = 2**63 - 1

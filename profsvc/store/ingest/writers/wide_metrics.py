@@ -35,9 +35,9 @@ import numpy.typing as npt
 
 from profsvc.errors import InputError
 from profsvc.store.connection.sql import Connection, Engine, text
+from profsvc.store.ingest.inserts.dictionaries import Names, writing_names
+from profsvc.store.ingest.inserts.row_insert import insert_rows
 from profsvc.store.ingest.staging import Sink
-from profsvc.store.ingest.writers.dictionaries import Names, writing_names
-from profsvc.store.ingest.writers.row_insert import insert_rows
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.contents.wide_metrics import MAX_BLOCK_LAUNCHES, MAX_DIGITS
 from profsvc.tables import Wide, WideColumns, unpivot

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.splitter import build
+from profsvc.store.ingest.inserts import sqlite_pages
 from profsvc.store.ingest.pages import compiled
-from profsvc.store.ingest.writers import sqlite_pages
 from tests.robustness import sanitized
 
 Column = tuple[Any, Any]

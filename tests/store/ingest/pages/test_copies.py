@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profsvc.store.ingest.inserts.postgres_copy import Plain, encoded, laid_out
 from profsvc.store.ingest.pages import copies
-from profsvc.store.ingest.writers.postgres_copy import Plain, encoded, laid_out
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -42,7 +42,7 @@ def insert_rows(
         if known:
             insert_new(connection, table, given, (columns[0],))
         else:
-            from profsvc.store.ingest.writers.postgres_copy import copy_columns
+            from profsvc.store.ingest.inserts.postgres_copy import copy_columns
 
             copy_columns(connection, table, given)
 

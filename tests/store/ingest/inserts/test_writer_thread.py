@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from profsvc.errors import NotFoundError
+from profsvc.store.ingest.inserts import writer_thread
+from profsvc.store.ingest.inserts.writer_thread import MAX_WAITING_WRITES
 from profsvc.store.ingest.staging import Columns
-from profsvc.store.ingest.writers import writer_thread
-from profsvc.store.ingest.writers.writer_thread import MAX_WAITING_WRITES
 
 
 class Slow:

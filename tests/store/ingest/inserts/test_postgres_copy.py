@@ -12,11 +12,11 @@ from sqlalchemy import Column, Engine, Integer, SmallInteger, Table, text
 from profsvc import store
 from profsvc.errors import DomainError, ServiceError
 from profsvc.store.connection.transactions import reading, writing
+from profsvc.store.ingest.inserts import postgres_copy
+from profsvc.store.ingest.inserts.column_values import values
+from profsvc.store.ingest.inserts.postgres_copy import copy_columns
+from profsvc.store.ingest.inserts.row_insert import MIN_ROWS_TO_COPY, insert_rows
 from profsvc.store.ingest.staging import DirectSink
-from profsvc.store.ingest.writers import postgres_copy
-from profsvc.store.ingest.writers.bulk_insert import values
-from profsvc.store.ingest.writers.postgres_copy import copy_columns
-from profsvc.store.ingest.writers.row_insert import MIN_ROWS_TO_COPY, insert_rows
 from profsvc.store.schema.tables import metadata
 from tests.store.conftest import only_on
 

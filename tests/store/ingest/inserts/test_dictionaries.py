@@ -5,8 +5,8 @@ import pytest
 from sqlalchemy import Engine
 
 from profsvc.store.connection.transactions import writing
-from profsvc.store.ingest.writers import dictionaries
-from profsvc.store.ingest.writers.dictionaries import COMBINATION_COLUMNS, Combinations, Names
+from profsvc.store.ingest.inserts import dictionaries
+from profsvc.store.ingest.inserts.dictionaries import COMBINATION_COLUMNS, Combinations, Names
 
 
 @pytest.mark.parametrize("bits", [1, 16])

@@ -19,8 +19,8 @@ from sqlalchemy import Engine
 from profsvc.kernel_names import short_kernel_name
 from profsvc.store.connection.sql import Connection
 from profsvc.store.connection.transactions import in_transaction, reading, writing
-from profsvc.store.ingest.writers.bulk_insert import is_constant
-from profsvc.store.ingest.writers.row_insert import insert_new, insert_rows, reject_nul
+from profsvc.store.ingest.inserts.column_values import is_constant
+from profsvc.store.ingest.inserts.row_insert import insert_new, insert_rows, reject_nul
 from profsvc.store.schema.tables import metadata
 
 Ints = npt.NDArray[np.int64]

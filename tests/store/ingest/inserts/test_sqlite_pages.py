@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profsvc.store.ingest.writers.sqlite_pages import PageFile
+from profsvc.store.ingest.inserts.sqlite_pages import PageFile
 
 TABLES = {
     "numbers": "CREATE TABLE numbers (id INTEGER NOT NULL PRIMARY KEY, a INTEGER, b INTEGER NOT NULL, c REAL) STRICT",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profsvc.store.ingest.writers.postgres_copy import is_null
+from profsvc.store.ingest.inserts.postgres_copy import is_null
 from profsvc.tables import CodedTexts
 from profsvc.tables.column_tables import Integers
 from profsvc.tables.on_demand import pd

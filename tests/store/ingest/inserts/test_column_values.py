@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from profsvc.store.ingest.writers.bulk_insert import factorize
+from profsvc.store.ingest.inserts.column_values import factorize
 from profsvc.tables import frame_of_arrays
 
 
