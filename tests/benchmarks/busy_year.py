@@ -40,10 +40,11 @@ from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.results.launch_results import RESULT_TOTALS, RESULTS
 from profsvc.store.schema.tables import POWER, metadata
 from profsvc.views import history
-from tests.benchmarks.reading import ROOT, ncu_raw, smi_log, write
+from tests.benchmarks.reading import ROOT
 from tests.command_line import parser_of
 from tests.conftest import COUNTERS
 from tests.environment import postgres
+from tests.inputs.long_exports import ncu_raw, smi_log, write
 
 YEAR_RUNS = 365_000
 READINGS = 86_400_000 // 1000

@@ -37,9 +37,10 @@ from profsvc.scale.work import Opened
 from profsvc.store.schema.catalog import KINDS as VIEW_COLUMNS
 from profsvc.store.schema.catalog import VIEWS
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from tests.benchmarks.reading import ROOT, gpu_trace, nsys_trace, smi_log
+from tests.benchmarks.reading import ROOT
 from tests.command_line import parser_of
 from tests.environment.postgres import Server, migrated, server
+from tests.inputs.long_exports import gpu_trace, nsys_trace, smi_log
 
 RAW_PAGE = ROOT / "fixtures" / "demo" / "ncu_raw.csv.gz"
 DECIMALS = re.compile(r"(?<![\d:.])\d+\.\d+(?!\.)")

@@ -35,10 +35,10 @@ from profsvc.store.connection.transactions import writing
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.tables import metadata
 from tests.benchmarks.loading import DURABLE
-from tests.benchmarks.reading import KERNELS
 from tests.command_line import parser_of
 from tests.conftest import ROOT
 from tests.environment.postgres import migrated, server
+from tests.inputs.long_exports import KERNELS
 
 DETAILS = ROOT / "fixtures" / "ncu_details" / "h200_three_launches_min.csv.gz"
 TEMPLATES, METRICS, PROJECTS, DEVICES, ASKED = 20, 50, 20, 4, 40

@@ -11,21 +11,20 @@ without the imports; the memory is the highest of the process, for the peers wit
 manages it as ``profsvc upload`` does, garbage included.
 """
 
-import random
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from profsvc import specs
-from tests.benchmarks.reading import KERNELS, ROOT, gpu_trace, write
+from tests.benchmarks.reading import ROOT
 from tests.command_line import parser_of
 from tests.environment.postgres import Server, migrated, server
+from tests.inputs.long_exports import details, gpu_trace, power_log, write
 
 START = """
 import os, resource, subprocess, sys, time
@@ -101,28 +100,6 @@ PEERS = {
     "sqlite": (("sqlite3 .import", IMPORT), ("DuckDB, own file", DUCKDB), ("pandas to_sql", TO_SQL)),
     "postgresql": (("psql \\copy", COPY), ("\\copy, with a key", KEYED_COPY)),
 }
-
-
-def power_log(rows: int) -> Iterator[str]:
-    yield "timestamp, power.draw [W]\n"
-    draw, start = random.Random(2), datetime(2026, 3, 1)
-    for row in range(rows):
-        moment = (start + timedelta(milliseconds=20 * row)).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
-        yield f"{moment}, {60 + 600 * draw.random():.2f} W\n"
-
-
-def details(rows: int) -> Iterator[str]:
-    names = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size",
-             "Grid Size", "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name",
-             "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")  # fmt: skip
-    yield ",".join(f'"{name}"' for name in names) + "\n"
-    draw = random.Random(7)
-    for row in range(rows):
-        launch, metric = divmod(row, 80)
-        cells = (launch, 1, "app", "host", KERNELS[launch % 60], 1, 7, "(256, 1, 1)", "(80, 1, 1)", 0, "9.0",
-                 f"Section {metric // 10}", f"Metric {metric}", "%", f"{100 * draw.random():.2f}", "", "", "", "",
-                 "")  # fmt: skip
-        yield ",".join(f'"{cell}"' for cell in cells) + "\n"
 
 
 class Case(NamedTuple):

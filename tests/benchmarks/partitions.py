@@ -15,7 +15,6 @@ deletions slow were two foreign keys to ``launches``: looking them up took 0.65 
 are gone.
 """
 
-import hashlib
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,10 +30,12 @@ from profsvc.store.connection.transactions import reading
 from profsvc.store.maintenance.migrations import changing_schema
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import Batch, frame, frame_of_arrays
-from tests.benchmarks.querying import KERNELS, RANKED
+from tests.benchmarks.querying import RANKED
 from tests.command_line import parser_of
 from tests.conftest import COUNTERS
 from tests.environment import postgres
+from tests.inputs.launches import launch_columns, put_run
+from tests.inputs.long_exports import KERNELS
 
 TABLES = {"launches": "launch_id", "samples": "sample_id"}
 ROWS = 10_000
@@ -76,13 +77,7 @@ def parted(engine: Engine, runs: int, parts: int) -> None:
 def batch(run: int, rows: int) -> Iterator[Batch]:
     """Yield a file with launches and a log of power."""
     draw = np.random.default_rng(run)
-    kernels = draw.integers(0, len(KERNELS), rows)
-    durations = np.round(draw.lognormal(8 + kernels / 30, 0.3))
-    launches = {
-        "launch_index": np.arange(rows), "kernel": np.array(KERNELS, object)[kernels], "device": "NVIDIA H200",
-        "start_ns": np.cumsum(durations).astype(np.int64), "duration_ns": durations, "grid_x": 1 + kernels,
-        "block_x": 256, "line": np.arange(rows) + 4,
-    }  # fmt: skip
+    launches = launch_columns(draw, rows)
     samples = {
         "sensor_index": 0, "sample_index": np.arange(rows), "elapsed_ns": np.arange(rows) * 10**7,
         "value": np.round(60 + 600 * draw.random(rows), 2), "line": np.arange(rows) + 2,
@@ -97,9 +92,7 @@ def batch(run: int, rows: int) -> Iterator[Batch]:
 
 
 def load(engine: Engine, run: int, rows: int) -> None:
-    name = f"run-{run:04}"
-    info = store.UploadInfo(f"{name}.csv", hashlib.sha256(name.encode()).hexdigest(), 0, "made-up")
-    store.write_upload(engine, info, store.RunInfo(name=name, commit_id=f"{run:07x}"), batch(run, rows))
+    put_run(engine, run, batch(run, rows))
 
 
 def ask(engine: Engine, query: str) -> int:

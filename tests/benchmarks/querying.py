@@ -6,7 +6,6 @@ history of one kernel: of the views, of the base tables by the plan that SQLite 
 rows as Parquet. A ratio above 1 means that the views are the faster. The plans of the views are printed.
 """
 
-import hashlib
 import sqlite3
 import statistics
 import tempfile
@@ -20,8 +19,9 @@ import numpy as np
 
 from profsvc import store
 from profsvc.tables import Batch, frame_of_arrays
-from tests.benchmarks.reading import KERNELS
 from tests.command_line import parser_of
+from tests.inputs.launches import launch_columns, put_run
+from tests.inputs.long_exports import KERNELS
 
 LAUNCHES = 10_000
 RANKED = """
@@ -64,20 +64,7 @@ QUESTIONS = {
 
 
 def launches(run: int) -> Iterator[Batch]:
-    draw = np.random.default_rng(run)
-    kernels = draw.integers(0, len(KERNELS), LAUNCHES)
-    durations = np.round(draw.lognormal(8 + kernels / 30, 0.3))
-    columns = {
-        "launch_index": np.arange(LAUNCHES),
-        "kernel": np.array(KERNELS, object)[kernels],
-        "device": "NVIDIA H200",
-        "stream": 7,
-        "start_ns": np.cumsum(durations).astype(np.int64),
-        "duration_ns": durations,
-        "grid_x": 1 + kernels,
-        "block_x": 256,
-        "line": np.arange(LAUNCHES) + 4,
-    }
+    columns = launch_columns(np.random.default_rng(run), LAUNCHES)
     yield Batch({"launches": frame_of_arrays("launches", LAUNCHES, columns)}, lines_stored=LAUNCHES)
 
 
@@ -86,9 +73,7 @@ def fill(folder: Path, runs: int) -> Path:
     path = folder / "store.sqlite"
     engine = store.open_store(str(path))
     for run in range(runs):
-        name = f"run-{run:04}"
-        info = store.UploadInfo(f"{name}.csv", hashlib.sha256(name.encode()).hexdigest(), 0, "nvprof")
-        store.write_upload(engine, info, store.RunInfo(name=name, commit_id=f"{run:07x}"), launches(run))
+        put_run(engine, run, launches(run))
     engine.dispose()
     return path
 

@@ -34,9 +34,9 @@ from urllib.parse import quote
 from profsvc import store
 from profsvc.store.connection.sql import text
 from profsvc.store.connection.transactions import writing
-from tests.benchmarks.reading import gpu_trace, write
 from tests.command_line import parser_of
 from tests.conftest import DEMO, ROOT
+from tests.inputs.long_exports import gpu_trace, write
 
 TRACE_RUN = "trace"
 PROFILE_RUNS = ("h200", "h200-again")

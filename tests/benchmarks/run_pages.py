@@ -24,8 +24,9 @@ from typing import Any
 import httpx
 
 from profsvc import pipeline, store
-from tests.benchmarks.reading import ROOT, gpu_trace, write
+from tests.benchmarks.reading import ROOT
 from tests.command_line import parser_of
+from tests.inputs.long_exports import gpu_trace, write
 
 ROUNDS = 5
 MAX_SECONDS = 600

@@ -27,9 +27,9 @@ from profsvc import pipeline, store
 from profsvc.store.connection.transactions import reading
 from profsvc.views.traces.export import write_perfetto
 from profsvc.views.traces.timeline import search, timeline
-from tests.benchmarks.reading import gpu_trace, write
 from tests.benchmarks.run_pages import service
 from tests.command_line import parser_of
+from tests.inputs.long_exports import gpu_trace, write
 
 ZOOMS, COLUMNS = 16, 600
 GROUPED = """

@@ -8,7 +8,6 @@ the least of several rounds: other programs disturb them less. A ratio above 1 m
 take twice as long. The answers must be equal, in both ways and on both engines. Plans of the slower ones are printed.
 """
 
-import hashlib
 import resource
 import sqlite3
 import tempfile
@@ -25,9 +24,10 @@ from profsvc import store
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.tables import Batch, frame, frame_of_arrays
 from tests.benchmarks.launch_keys import processor_s
-from tests.benchmarks.querying import KERNELS
 from tests.command_line import parser_of
 from tests.environment import postgres
+from tests.inputs.launches import launch_columns, put_run
+from tests.inputs.long_exports import KERNELS
 
 EVERY_METRICS, PROFILED, METRICS = 20, 200, 10
 SIGNIFICANT = 9
@@ -156,19 +156,10 @@ QUESTIONS = {
 def rows_of_run(run: int, launches: int) -> Iterator[Batch]:
     """Yield a run; the first, and one in `EVERY_METRICS`, has metrics of its first launches."""
     draw = np.random.default_rng(run)
-    kernels = draw.integers(0, len(KERNELS), launches)
-    durations = np.round(draw.lognormal(8 + kernels / 30, 0.3))
-    columns = {
-        "launch_index": np.arange(launches),
-        "kernel": np.array(KERNELS, object)[kernels],
-        "device": "NVIDIA H200",
-        "stream": 7,
-        "start_ns": np.cumsum(durations).astype(np.int64) + run * 10**15,
-        "duration_ns": durations,
-        "grid_x": 1 + kernels,
-        "block_x": np.where(durations > np.median(durations), 256, 128),
-        "line": np.arange(launches) + 4,
-    }
+    columns = launch_columns(draw, launches)
+    columns["start_ns"] += run * 10**15
+    durations = columns["duration_ns"]
+    columns["block_x"] = np.where(durations > np.median(durations), 256, 128)
     tables = {"launches": frame_of_arrays("launches", launches, columns)}
     if run % EVERY_METRICS == 0:
         cells = [(index, metric) for index in range(min(PROFILED, launches)) for metric in range(METRICS)]
@@ -189,11 +180,8 @@ def rows_of_run(run: int, launches: int) -> Iterator[Batch]:
 def fill(engine: Engine, runs: int, launches: int) -> None:
     """Write runs to a store, four a day until the end of November 2026."""
     for run in range(runs):
-        name = f"run-{run:05}"
-        info = store.UploadInfo(f"{name}.csv", hashlib.sha256(name.encode()).hexdigest(), 0, "nvprof")
         day = np.datetime64("2026-11-30") - (runs - 1 - run) // 4
-        given = store.RunInfo(name=name, commit_id=f"{run:07x}", at=f"{day}T{run % 4:02}:00:00Z")
-        store.write_upload(engine, info, given, rows_of_run(run, launches))
+        put_run(engine, run, rows_of_run(run, launches), at=f"{day}T{run % 4:02}:00:00Z")
 
 
 def comparable(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

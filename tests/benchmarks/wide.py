@@ -13,8 +13,9 @@ import tempfile
 from pathlib import Path
 
 from profsvc.formats.parsing.stream import open_stream
-from tests.benchmarks.reading import ROOT, ncu_raw, write
+from tests.benchmarks.reading import ROOT
 from tests.command_line import parser_of
+from tests.inputs.long_exports import ncu_raw, write
 
 UPLOAD = """
 import resource, sqlite3, sys, time

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profsvc.formats.splitter import rows as splitter
-from tests.benchmarks.reading import gpu_trace, write
+from tests.inputs.long_exports import gpu_trace, write
 
 ROOT = Path(__file__).parents[2]
 FRAMES = {"pandas", "pyarrow", "scipy", "matplotlib"}

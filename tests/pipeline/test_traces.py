@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from profsvc import analysis, pipeline, specs, store
 from profsvc.store.schema.contents.launch_views import OWN_COUNTERS
 from profsvc.views.explain.numbers import explain
-from tests.benchmarks.reading import KERNELS, gpu_trace, nsys_trace
+from tests.inputs.long_exports import KERNELS, gpu_trace, nsys_trace
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RAW = FIXTURES / "ncu_raw" / "h200_three_launches.csv.gz"

@@ -49,7 +49,7 @@ FORK.set_forkserver_preload(
         "profsvc.store.opening",
         "pyarrow.csv",
         "scipy.special",
-        "tests.benchmarks.reading",
+        "tests.inputs.long_exports",
         "tests.environment.postgres",
         "profsvc.client.spool",
         "profsvc.web.app",

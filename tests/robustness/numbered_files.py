@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
 
-from tests.benchmarks.reading import gpu_trace, ncu_raw, smi_log
+from tests.inputs.long_exports import gpu_trace, ncu_raw, smi_log
 
 Make = Callable[[int], Iterator[str]]
 KINDS: tuple[tuple[Make, int], ...] = ((gpu_trace, 400), (smi_log, 150), (partial(ncu_raw, metrics=100), 3))

@@ -19,7 +19,7 @@ from profsvc.reports.text import explanation
 from profsvc.reports.text.launches import details as launch_text
 from profsvc.reports.text.runs import run as run_text
 from profsvc.views.explain.numbers import explain
-from tests.benchmarks.reading import gpu_trace
+from tests.inputs.long_exports import gpu_trace
 
 ROWS, LAUNCHES = 150, 120
 

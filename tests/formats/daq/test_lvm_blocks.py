@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from profsvc.formats.daq import lvm
 from profsvc.formats.daq.lvm_blocks import parse
 from profsvc.formats.daq.lvm_lines import BlockPlan, Segment
-from tests.benchmarks.reading import lvm as long_log
 from tests.formats.both_ways import READERS
+from tests.inputs.long_exports import lvm as long_log
 
 agree = READERS["lvm"].agree
 

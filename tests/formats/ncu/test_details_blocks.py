@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from profsvc.formats.ncu import details as ncu_details
 from profsvc.formats.ncu.details_blocks import next_launch, parse, whole_launches
 from profsvc.formats.ncu.details_rows import ColumnPlan
-from tests.benchmarks.loading import details
 from tests.formats.both_ways import READERS
+from tests.inputs.long_exports import details
 from tests.robustness.damage import damaged
 
 agree = READERS["ncu_details"].agree

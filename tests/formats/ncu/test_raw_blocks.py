@@ -14,8 +14,8 @@ from profsvc.formats.ncu import raw_blocks as ncu_raw_blocks
 from profsvc.formats.ncu.raw_blocks import ColumnPlan, parse
 from profsvc.formats.parsing.numbers import NumberFormat
 from profsvc.formats.parsing.stream import open_stream
-from tests.benchmarks.reading import ncu_raw as generated
 from tests.formats.both_ways import READERS
+from tests.inputs.long_exports import ncu_raw as generated
 from tests.robustness.damage import damaged
 
 READER = READERS["ncu_raw"]

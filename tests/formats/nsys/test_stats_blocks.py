@@ -10,8 +10,8 @@ from profsvc.formats.nsys import stats as nsys_stats
 from profsvc.formats.nsys.layouts import REPORTS, layout_of
 from profsvc.formats.nsys.stats_blocks import MIN_REPORT_COLUMNS, column_plan, parse
 from profsvc.formats.parsing.records import split_cells
-from tests.benchmarks.reading import nsys_trace
 from tests.formats.both_ways import READERS
+from tests.inputs.long_exports import nsys_trace
 
 READER = READERS["nsys_stats"]
 agree = READER.agree

@@ -9,9 +9,9 @@ from profsvc.formats.nvprof.column_plan import column_plan
 from profsvc.formats.nvprof.lines import TRACE, Layout
 from profsvc.formats.nvprof.values import Values
 from profsvc.formats.parsing.numbers import NumberFormat
-from tests.benchmarks.reading import gpu_trace
 from tests.formats.both_ways import READERS
 from tests.formats.conftest import ODD_NUMBERS
+from tests.inputs.long_exports import gpu_trace
 
 agree = READERS["nvprof"].agree
 

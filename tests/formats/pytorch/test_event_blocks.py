@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.pytorch import trace as pytorch_trace
 from profsvc.formats.pytorch.event_blocks import parse
-from tests.benchmarks.reading import kineto as long_trace
 from tests.formats.both_ways import READERS
+from tests.inputs.long_exports import kineto as long_trace
 
 agree = READERS["kineto"].agree
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from profsvc.formats.telemetry import nvidia_smi
 from profsvc.formats.timeseries.sensor_log_blocks import parse
-from tests.benchmarks.reading import smi_log
 from tests.formats.both_ways import READERS
+from tests.inputs.long_exports import smi_log
 
 agree = READERS["nvidia_smi"].agree
 

@@ -12,8 +12,8 @@ from profsvc.formats import generic_timeseries
 from profsvc.formats.timeseries import table_lines
 from profsvc.formats.timeseries.column_mapping import read_columns
 from profsvc.formats.timeseries.table_blocks import BlockPlan, parse
-from tests.benchmarks.reading import meter_log
 from tests.formats.both_ways import READERS
+from tests.inputs.long_exports import meter_log
 
 agree = READERS["meters"].agree
 

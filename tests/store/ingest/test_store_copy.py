@@ -19,7 +19,7 @@ from profsvc.store.ingest import store_copy
 from profsvc.store.ingest import upload as load
 from profsvc.store.ingest.store_copy import MIN_PART_BYTES, ReadingPace, StagedFile, StoreCopy, copying
 from profsvc.tables import Batch
-from tests.benchmarks.reading import gpu_trace
+from tests.inputs.long_exports import gpu_trace
 from tests.store.conftest import batches, info, only_on
 
 RUN = store.RunInfo(name="r")

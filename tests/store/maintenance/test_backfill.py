@@ -21,7 +21,7 @@ from profsvc.store.connection import postgres
 from profsvc.store.connection.transactions import reading, writing
 from profsvc.store.maintenance import backfill, migrations, readiness
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
-from tests.benchmarks.reading import ROOT
+from tests.conftest import ROOT
 from tests.environment.postgres import Server
 from tests.store.conftest import COUNTERS, Filled, batches, info, only_on
 from tests.store.ingest.writers.test_samples import HEAT, POWER, log, sample

@@ -15,7 +15,7 @@ from profsvc.store.maintenance.archive import metric_rows
 from profsvc.store.maintenance.archive.archiving import _of_view
 from profsvc.store.maintenance.archive.contents import Group
 from profsvc.store.maintenance.archive.parquet_files import schema_of_view
-from tests.benchmarks.reading import ncu_raw
+from tests.inputs.long_exports import ncu_raw
 from tests.store.maintenance.archive.stores import FIXTURES
 
 VIEW = "v1_metrics"
