@@ -73,10 +73,8 @@ def quiet_file(tmp_path_factory):
 
 
 @pytest.fixture
-def engine(tmp_path, quiet_file):
-    shutil.copy(quiet_file, tmp_path / "store.sqlite")
-    with opened(str(tmp_path / "store.sqlite")) as engine:
-        yield engine
+def engine(quiet_month):
+    return quiet_month
 
 
 def test_a_slower_kernel_is_told_with_its_registers_inputs_compiler_and_new_kernels(engine):

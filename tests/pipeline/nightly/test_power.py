@@ -82,10 +82,8 @@ def quiet_file(tmp_path_factory, empty):
 
 
 @pytest.fixture
-def engine(tmp_path, quiet_file):
-    shutil.copy(quiet_file, tmp_path / "store.sqlite")
-    with opened(str(tmp_path / "store.sqlite")) as engine:
-        yield engine
+def engine(quiet_month):
+    return quiet_month
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -1,7 +1,5 @@
 """Kernels that are renamed: their series go on under the new name, and what is ambiguous is refused."""
 
-import shutil
-
 import pytest
 
 from profsvc import store
@@ -39,10 +37,8 @@ def quiet_file(tmp_path_factory):
 
 
 @pytest.fixture
-def engine(tmp_path, quiet_file):
-    shutil.copy(quiet_file, tmp_path / "store.sqlite")
-    with opened(str(tmp_path / "store.sqlite")) as engine:
-        yield engine
+def engine(quiet_month):
+    return quiet_month
 
 
 def changes(made: dict) -> list[tuple[str, str]]:
