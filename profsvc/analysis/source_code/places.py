@@ -149,40 +149,68 @@ def access_places(
 
 
 def _executed(steps: Sequence[_Step | None], code: Sequence[Operands], known: _Loops) -> dict[int, tuple[int, Turns]]:
-    value: dict[str, int] = {}
-    turns: dict[str, Turns] = {}
-    before: dict[int, dict[str, int]] = {}
+    registers = _Registers(known)
     found: dict[int, tuple[int, Turns]] = {}
     for place, step in enumerate(steps):
         for loop in known.first.get(place, ()):
-            before[loop] = {name: value.get(name, 0) for name in known.written[loop]}
-            for name in known.changed[loop]:
-                turns[name] = turns.get(name, NO_TURN) | {loop}
-            for name in known.carried[loop]:
-                turns[name] = turns.get(name, NO_TURN) | OF_MEMORY
+            registers.begin(loop)
         if step is not None:
-            changes = NO_TURN
-            for name in step.read:
-                if own := turns.get(name):
-                    changes = changes | own if changes else own
-            result = _result(step, value)
+            result, changes = registers.take(step)
             if step.kind in ("load", "store"):
                 found[place] = result, changes
-                result = hash((result, 1)) & WORD
-            if step.kind in ("load", "value"):
-                changes = changes | OF_MEMORY
-            if step.is_guarded and step.written and (old := value.get(step.written[0], 0)) != result:
-                result = hash((result, old)) & WORD
-                changes = changes | turns.get(step.written[0], NO_TURN)
-            for offset, name in enumerate(step.written):
-                value[name] = hash((result, offset)) & WORD if offset else result
-                turns[name] = changes
         for loop in known.last.get(place, ()):
-            known.changed[loop] = {name for name in known.written[loop] if value.get(name, 0) != before[loop][name]}
-            known.carried[loop] = {name for name in known.changed[loop] if VALUE in turns.get(name, NO_TURN)}
-            ends = NO_TURN.union(*(turns.get(name, NO_TURN) for name in code[place].read))
-            known.bounds[loop] = ends - {VALUE, loop}
+            registers.end(loop, code[place].read)
     return {place: (number, changes | _bounds(known, place)) for place, (number, changes) in found.items()}
+
+
+class _Registers:
+    """The registers while the code is executed: the value of each, and the loops in whose turns it changes."""
+
+    def __init__(self, known: _Loops) -> None:
+        self.known = known
+        self.value: dict[str, int] = {}
+        self.turns: dict[str, Turns] = {}
+        self.before: dict[int, dict[str, int]] = {}
+        """The values with which a turn of a loop began."""
+
+    def begin(self, loop: int) -> None:
+        """Begin a turn of a loop."""
+        self.before[loop] = {name: self.value.get(name, 0) for name in self.known.written[loop]}
+        for name in self.known.changed[loop]:
+            self.turns[name] = self.turns.get(name, NO_TURN) | {loop}
+        for name in self.known.carried[loop]:
+            self.turns[name] = self.turns.get(name, NO_TURN) | OF_MEMORY
+
+    def take(self, step: _Step) -> tuple[int, Turns]:
+        """Execute an instruction; return its result, of an access the place, and the loops in whose turns it changes.
+
+        What a load writes is another number than its place, and changes as memory does.
+        """
+        found = _result(step, self.value)
+        read = NO_TURN
+        for name in step.read:
+            if own := self.turns.get(name):
+                read = read | own if read else own
+        result, changes = found, read
+        if step.kind in ("load", "store"):
+            result = hash((result, 1)) & WORD
+        if step.kind in ("load", "value"):
+            changes = changes | OF_MEMORY
+        if step.is_guarded and step.written and (old := self.value.get(step.written[0], 0)) != result:
+            result = hash((result, old)) & WORD
+            changes = changes | self.turns.get(step.written[0], NO_TURN)
+        for offset, name in enumerate(step.written):
+            self.value[name] = hash((result, offset)) & WORD if offset else result
+            self.turns[name] = changes
+        return found, read
+
+    def end(self, loop: int, read: Sequence[str]) -> None:
+        """End a turn of a loop at a jump that reads these registers: learn what the next turn begins with."""
+        known, value, turns = self.known, self.value, self.turns
+        known.changed[loop] = {name for name in known.written[loop] if value.get(name, 0) != self.before[loop][name]}
+        known.carried[loop] = {name for name in known.changed[loop] if VALUE in turns.get(name, NO_TURN)}
+        ends = NO_TURN.union(*(turns.get(name, NO_TURN) for name in read))
+        known.bounds[loop] = ends - {VALUE, loop}
 
 
 def _bounds(known: _Loops, place: int) -> Turns:

@@ -33,6 +33,16 @@ def _check_form(text: str, *, listed: bool) -> None:
         raise UsageError(f"-o {text!r} is not a format of {what}; choose one of {', '.join(allowed)}{rows}")
 
 
+def _check_options(fail_on: str, out: Path | None, *, sends_dry: bool) -> None:
+    """Refuse what cannot be done before anything is."""
+    if fail_on not in ("", *FAIL_ON):
+        raise UsageError(f"--fail-on {fail_on!r} is not known; give {' or '.join(FAIL_ON)}")
+    if out is not None and out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file; give a folder")
+    if sends_dry:
+        raise UsageError("--dry-run sends nothing; remove it or --channel")
+
+
 def nightly(
     context: Context,
     project: Annotated[str, Option(help="Only this project; default: one report for all projects.")] = "",
@@ -83,12 +93,7 @@ def nightly(
     if listed:
         _list(context, project or None, output)
         return
-    if fail_on not in ("", *FAIL_ON):
-        raise UsageError(f"--fail-on {fail_on!r} is not known; give {' or '.join(FAIL_ON)}")
-    if out is not None and out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out} is a file; give a folder")
-    if dry_run and channel:
-        raise UsageError("--dry-run sends nothing; remove it or --channel")
+    _check_options(fail_on, out, sends_dry=dry_run and bool(channel))
     service = open_service(context)
     if service and channel:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Reader of tegrastats logs of NVIDIA Jetson boards: one line per poll, one word per sensor."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from profsvc.formats.parsing.head import head_lines
@@ -36,6 +36,8 @@ _WORDS = re.compile(
 )
 _CPU = re.compile(r"(?:(?P<load>[0-9]+)%@(?P<clock>[0-9]+)|off)")
 _SIZES = {"k": "KiB", "M": "MiB", "G": "GiB", "": "B"}
+Sensors = Iterator[tuple[Column, str]]
+"""Columns with their cells, of a word."""
 _UNIT_OF = {"power": "mW", "temperature": "C", "utilization": "%", "clock": "MHz"}
 
 
@@ -50,21 +52,84 @@ def _column(name: str, quantity: str, token: str = "", note: str = "") -> Column
     return Column(name, "value", quantity, found[1] if found else "1", token, note=note)
 
 
-def _cpus(text: str) -> Iterator[tuple[Column, str]]:
-    for place, cpu in enumerate(text.split(",")):
-        match = _CPU.fullmatch(cpu.strip())
-        if match is None:
-            raise ValueError(f"CPU {cpu.strip()}")
-        yield _column(f"CPU{place}", "utilization"), match["load"] or "[off]"
-        yield _column(f"CPU{place} clock", "clock"), match["clock"] or "[off]"
+def _memory(match: re.Match[str]) -> Sensors:
+    size = _SIZES[match["size"]]
+    yield _column(match["memory"], "memory", size), match["used"]
+    yield _column(f"{match['memory']} total", "memory", size), match["total"]
 
 
-def _cpus_of_one_clock(loads: str, clock: str) -> Iterator[tuple[Column, str]]:
-    for place, load in enumerate(loads.split(",")):
+def _cpus(match: re.Match[str]) -> Sensors:
+    for place, text in enumerate(match["cpus"].split(",")):
+        cpu = _CPU.fullmatch(text.strip())
+        if cpu is None:
+            raise ValueError(f"CPU {text.strip()}")
+        yield _column(f"CPU{place}", "utilization"), cpu["load"] or "[off]"
+        yield _column(f"CPU{place} clock", "clock"), cpu["clock"] or "[off]"
+
+
+def _cpus_of_one_clock(match: re.Match[str]) -> Sensors:
+    for place, load in enumerate(match["loads"].split(",")):
         if not re.fullmatch("[0-9]+%|off", load):
             raise ValueError(f"cpu {load}")
         yield _column(f"CPU{place}", "utilization"), "[off]" if load == "off" else load.removesuffix("%")
-    yield _column("CPU clock", "clock"), clock
+    yield _column("CPU clock", "clock"), match["shared"]
+
+
+def _edp_limit(match: re.Match[str]) -> Sensors:
+    yield unknown_column("EDP limit", UNEXPLAINED), match["edp"]
+
+
+def _engine(match: re.Match[str]) -> Sensors:
+    if match["load"]:
+        yield _column(match["engine"], "utilization"), match["load"]
+    for place, clock in enumerate((match["clocks"] or match["alone"] or "").split(",")):
+        if clock:
+            yield _column(f"{match['engine']} clock{f' {place}' if place else ''}", "clock"), clock
+
+
+def _temperature(match: re.Match[str]) -> Sensors:
+    yield _column(match["place"], "temperature"), _degrees(match["degrees"])
+    if match["degrees2"]:
+        yield _column(f"{match['place']} second", "temperature", note=UNEXPLAINED), _degrees(match["degrees2"])
+
+
+def _rail(match: re.Match[str]) -> Sensors:
+    yield _column(match["rail"], "power"), match["now"]
+    yield _column(f"{match['rail']} average", "power", note=AVERAGE), match["average"]
+    if match["third"]:
+        yield _column(f"{match['rail']} third", "power", note=UNEXPLAINED), match["third"]
+
+
+def _clock(match: re.Match[str]) -> Sensors:
+    yield _column(match["clocked"], "clock"), match["only"]
+
+
+def _mts(match: re.Match[str]) -> Sensors:
+    yield _column("MTS fg", "utilization"), match["fg"]
+    yield _column("MTS bg", "utilization"), match["bg"]
+
+
+def _engine_off(match: re.Match[str]) -> Sensors:
+    yield _column(match["off"], "utilization"), "[off]"
+
+
+_SENSORS: dict[str, Callable[[re.Match[str]], Sensors]] = {
+    "memory": _memory,
+    "cpus": _cpus,
+    "loads": _cpus_of_one_clock,
+    "edp": _edp_limit,
+    "engine": _engine,
+    "place": _temperature,
+    "rail": _rail,
+    "clocked": _clock,
+    "fg": _mts,
+    "off": _engine_off,
+}
+"""Group of `_WORDS` that only one kind of word has -> its sensors."""
+
+
+def _sensors(match: re.Match[str]) -> Sensors:
+    return next(sensors(match) for group, sensors in _SENSORS.items() if match[group] is not None)
 
 
 def _degrees(printed: str) -> str:
@@ -93,41 +158,6 @@ def parse_line(line: str) -> tuple[list[tuple[Column, str]], str]:
             rest.append(str(error))
     rest.append(line[end:].strip())
     return found, " ".join(part for part in rest if part)
-
-
-def _sensors(match: re.Match[str]) -> Iterator[tuple[Column, str]]:
-    if match["memory"]:
-        size = _SIZES[match["size"]]
-        yield _column(match["memory"], "memory", size), match["used"]
-        yield _column(f"{match['memory']} total", "memory", size), match["total"]
-    elif match["cpus"] is not None:
-        yield from _cpus(match["cpus"])
-    elif match["loads"] is not None:
-        yield from _cpus_of_one_clock(match["loads"], match["shared"])
-    elif match["edp"]:
-        yield unknown_column("EDP limit", UNEXPLAINED), match["edp"]
-    elif match["engine"]:
-        if match["load"]:
-            yield _column(match["engine"], "utilization"), match["load"]
-        for place, clock in enumerate((match["clocks"] or match["alone"] or "").split(",")):
-            if clock:
-                yield _column(f"{match['engine']} clock{f' {place}' if place else ''}", "clock"), clock
-    elif match["place"]:
-        yield _column(match["place"], "temperature"), _degrees(match["degrees"])
-        if match["degrees2"]:
-            yield _column(f"{match['place']} second", "temperature", note=UNEXPLAINED), _degrees(match["degrees2"])
-    elif match["rail"]:
-        yield _column(match["rail"], "power"), match["now"]
-        yield _column(f"{match['rail']} average", "power", note=AVERAGE), match["average"]
-        if match["third"]:
-            yield _column(f"{match['rail']} third", "power", note=UNEXPLAINED), match["third"]
-    elif match["clocked"]:
-        yield _column(match["clocked"], "clock"), match["only"]
-    elif match["fg"]:
-        yield _column("MTS fg", "utilization"), match["fg"]
-        yield _column("MTS bg", "utilization"), match["bg"]
-    elif match["off"]:
-        yield _column(match["off"], "utilization"), "[off]"
 
 
 class _Reader(LogReader):

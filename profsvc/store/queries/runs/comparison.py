@@ -1,11 +1,15 @@
 """What two runs are compared by: sums over the launches of each kernel, never the launches themselves."""
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from profsvc.store.connection.sql import Engine, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
 from profsvc.store.schema.view_definition import FLAGS, UPLOAD_ID_RANGE_SQL
+
+Row = dict[str, Any]
 
 
 def _bit(flag: str) -> int:
@@ -109,7 +113,7 @@ _CLOCKS = f"""
 """
 
 
-def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
+def kernels_of_run(engine: Engine, run_id: int) -> dict[str, Row]:
     """Return the kernels of a run by name, those that took most time first, with what can be compared of each.
 
     launches, total_ns, mean_ns, min_ns; predicted, predicted_flags (LOWER_BOUND, UPPER_BOUND or both, as of any of
@@ -120,48 +124,76 @@ def kernels_of_run(engine: Engine, run_id: int) -> dict[str, dict[str, Any]]:
     """
     with reading(engine) as connection:
 
-        def rows(query: str) -> list[dict[str, Any]]:
+        def rows(query: str) -> list[Row]:
             return dicts_of(connection.execute(text(query), {"run_id": run_id}))
 
-        blank = {"predicted": None, "predicted_flags": None, "bound": None, "estimate": None}
-        kernels = {
-            row["kernel"]: row | blank | {"criteria": {}, "causes": {}, "shape": {}}
-            for row in rows(_KERNELS) or rows(_SUMMED)
-        }
-        for row in rows(_POTENTIAL):
-            flags = [f"{name.upper()}_BOUND" for name in ("lower", "upper") if row[name]]
-            kernels[row["kernel"]] |= {
-                "predicted": row["predicted"], "predicted_flags": " ".join(flags) or None,
-                "bound": None if row["differs"] else row["bound"],
-            }  # fmt: skip
-        for row in rows(_ESTIMATES):
-            kernels[row["kernel"]]["estimate"] = row["estimate"]
-        for row in rows(_CRITERIA):
-            kernels[row["kernel"]]["criteria"][row["criterion"]] = row["value"]
-        for row in rows(_ARCHIVED):
-            if row["criterion"] is None:
-                kernels[row["kernel"]]["predicted"] = row["value"]
-            else:
-                kernels[row["kernel"]]["criteria"][row["criterion"]] = row["value"]
-        for row in rows(_SHAPES):
-            if row["kernel"] in kernels:
-                kernels[row["kernel"]]["shape"] = row
-        for row in rows(_REGISTERS):
-            if shape := kernels.get(row["kernel"], {}).get("shape"):
-                known = [value for value in (shape["registers"], shape["registers_most"]) if value is not None]
-                shape |= {
-                    "registers": min([row["least"], *known]),
-                    "registers_most": max([row["most"], *known]),
-                }
-        found = rows(_CAUSES)
-    analysed: dict[str, int] = {}
-    for row in found:
+        kernels = {row["kernel"]: row | _nothing_known() for row in rows(_KERNELS) or rows(_SUMMED)}
+        for query, add in _PARTS.items():
+            for row in rows(query):
+                if kernel := kernels.get(row["kernel"]):
+                    add(kernel, row)
+        causes = rows(_CAUSES)
+    _add_causes(kernels, causes)
+    return kernels
+
+
+def _nothing_known() -> Row:
+    nothing = {"predicted": None, "predicted_flags": None, "bound": None, "estimate": None}
+    return nothing | {"criteria": {}, "causes": {}, "shape": {}}
+
+
+def _add_potential(kernel: Row, row: Row) -> None:
+    flags = [f"{name.upper()}_BOUND" for name in ("lower", "upper") if row[name]]
+    kernel["predicted"], kernel["predicted_flags"] = row["predicted"], " ".join(flags) or None
+    kernel["bound"] = None if row["differs"] else row["bound"]
+
+
+def _add_estimate(kernel: Row, row: Row) -> None:
+    kernel["estimate"] = row["estimate"]
+
+
+def _add_criterion(kernel: Row, row: Row) -> None:
+    kernel["criteria"][row["criterion"]] = row["value"]
+
+
+def _add_archived(kernel: Row, row: Row) -> None:
+    if row["criterion"] is None:
+        kernel["predicted"] = row["value"]
+    else:
+        _add_criterion(kernel, row)
+
+
+def _add_shape(kernel: Row, row: Row) -> None:
+    kernel["shape"] = row
+
+
+def _add_registers(kernel: Row, row: Row) -> None:
+    if shape := kernel["shape"]:
+        known = [value for value in (shape["registers"], shape["registers_most"]) if value is not None]
+        shape["registers"] = min([row["least"], *known])
+        shape["registers_most"] = max([row["most"], *known])
+
+
+_PARTS: dict[str, Callable[[Row, Row], None]] = {
+    _POTENTIAL: _add_potential,
+    _ESTIMATES: _add_estimate,
+    _CRITERIA: _add_criterion,
+    _ARCHIVED: _add_archived,
+    _SHAPES: _add_shape,
+    _REGISTERS: _add_registers,
+}
+"""Query with one row a kernel or more -> what adds a row to its kernel, in this order."""
+
+
+def _add_causes(kernels: Mapping[str, Row], rows: Sequence[Row]) -> None:
+    """Add the time that each cause costs a launch, over all launches of the kernel that were analysed."""
+    analysed = Counter[str]()
+    for row in rows:
         if row["kind"] == "limit":
-            analysed[row["kernel"]] = analysed.get(row["kernel"], 0) + row["launches"]
-    for row in found:
+            analysed[row["kernel"]] += row["launches"]
+    for row in rows:
         if row["kind"] != "limit" and row["saving_ns"] is not None and row["kernel"] in kernels:
             kernels[row["kernel"]]["causes"][row["cause"]] = row["saving_ns"] / analysed[row["kernel"]]
-    return kernels
 
 
 def previous_run(engine: Engine, run_id: int) -> dict[str, Any] | None:
