@@ -50,7 +50,7 @@ _TYPE = re.compile(r"={6,} (?P<only>[^:]+):\s*|==[0-9]+== (?P<type>[^:]+):\s*")
 _TOTAL = re.compile(r"(Total (?:CPU|GPU|[Rr]emote) [A-Za-z ]+): ([0-9]\S*)\s*")
 _TEXT_ROW = re.compile(r"\s*(?:[A-Z][\w ()]*:\s+)?[0-9][0-9.,]*(?:[numKMG]?s|%)\s")
 # A number followed by a plain space is more likely program output.
-_CSV_ROW = re.compile(rf'"|[0-9][0-9.{SPACES[1:]}{APOSTROPHES}]*(?:e[-+][0-9]+)?,|,')
+_CSV_ROW = re.compile(rf'"|[0-9][0-9.{SPACES[1:]}{APOSTROPHES}]*(?:e[-+][0-9]+)?%?,|,')
 # A row with as many cells as columns may begin with a number in any form.
 _NUMBER_FIRST = re.compile(r"[ \t]*[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?[ \t]*,")
 # Each header of a table has one of them.
@@ -296,6 +296,9 @@ class CsvScanner(Scanner):
         row_like = bool(_CSV_ROW.match(line))
         # A table copied from a terminal may be padded with blanks.
         cells = split_cells(line.rstrip()) if line.count('"') % 2 == 0 else []
+        if len(cells) > wanted and self.layout.kind == SUMMARY and cells[0].endswith("%"):
+            # Text that somebody made a table of: each number has its unit, and commas of the name are not quoted.
+            cells[wanted - 1 :] = [",".join(cells[wanted - 1 :])]
         whole = len(cells) == wanted and line.endswith("\n")
         if fresh and whole and any(cells) and all(cell in units("nvprof") for cell in cells):
             self.layout.units = cells

@@ -82,9 +82,14 @@ class FileConventions:
         return self.evidence.decide()
 
 
-def _lines_with_evidence(block: bytes, number: int, copies: MemcpyUnits) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a block at line ``number`` that show prefixes or start a table."""
-    places: set[int] = set()
+def _lines_with_evidence(
+    block: bytes, number: int, copies: MemcpyUnits, below_header: bool
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a block at line ``number`` that show prefixes or start a table.
+
+    ``below_header`` means that the block above ends with a header, whose units are the first line of this one.
+    """
+    places = {0} if below_header else set()
     for letter, words in (() if copies.old else _OLD_VERSION_MARKS) + (() if copies.full else _COPY_MARKS):
         at = block.find(words) if letter in block else -1
         while at >= 0:
@@ -102,30 +107,33 @@ def _lines_with_evidence(block: bytes, number: int, copies: MemcpyUnits) -> Iter
 
 def detect_conventions(text: Text, scanner: Scanner) -> FileConventions:
     """Return the conventions of a file, read until they are settled."""
-    signs, number = FileConventions(), 1
+    signs, number, below_header = FileConventions(), 1, False
     for view in text.blocks(FIRST_BLOCK_BYTES):
         block = bytes(view)
         if signs.evidence.settled and signs.copies.settled:
             break
         every = not signs.evidence.settled
         for at, line in (
-            enumerate(lines_of(block), number) if every else _lines_with_evidence(block, number, signs.copies)
+            enumerate(lines_of(block), number)
+            if every
+            else _lines_with_evidence(block, number, signs.copies, below_header)
         ):
             for record in scanner.feed(at, line):
                 signs.take(record, scanner.layout)
         number += block.count(b"\n")
+        below_header = block.find(b"Duration", block.rfind(b"\n", 0, len(block) - 1) + 1) >= 0
     for record in scanner.settle(SKIP):
         signs.take(record, scanner.layout)
     return signs
 
 
-def _check_units(line: int, layout: Layout) -> None:
-    """Raise `BrokenInputError` for a CSV table without the row of units that times need."""
-    for column, unit in zip(layout.columns, layout.units, strict=True):
-        if column in _TIME_COLUMNS and unit not in ("s", "ms", "us", "ns"):
+def _check_units(record: Record, layout: Layout) -> None:
+    """Raise `BrokenInputError` for a CSV table without the row of units that times need, if cells have none either."""
+    for column, unit, cell in zip(layout.columns, layout.units, record.cells, strict=True):
+        if column in _TIME_COLUMNS and (unit or split_unit(cell)[1]) not in ("s", "ms", "us", "ns"):
             raise BrokenInputError(
-                f"line {line}: the row of units after the header of a {layout.kind} is missing: {column} has the "
-                f"unit {unit!r}, not s, ms, us or ns; {EXPORT_AGAIN}"
+                f"line {record.line}: the row of units after the header of a {layout.kind} is missing: {column} has "
+                f"the unit {unit!r}, not s, ms, us or ns; {EXPORT_AGAIN}"
             )
 
 
@@ -169,7 +177,7 @@ class _Reader:
         record = self.repeated.settle(record, layout and (layout.process_id, layout.process_name, layout.within))
         if record.kind == ROW and layout is not None:
             if self.is_csv and layout.kind in (TRACE, SUMMARY) and layout is not self.checked:
-                _check_units(record.line, layout)
+                _check_units(record, layout)
                 self.checked = layout
             record = self.page.add(record, layout)
         elif record.kind == REJECT:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
@@ -35,6 +36,8 @@ SETTINGS = {
 }
 """Properties of the first row -> facts of the file."""
 NOT_TOLD = {"N/A", "Not Supported", "Unknown Error"}
+# Columns in which scripts write the number of the GPU themselves.
+OWN_INDEX = ("gpu", "gpu_id", "gpu_index", "gpu_idx")
 # Properties that columns of any log may be named after.
 COMMON_NAMES = {"timestamp", "time", "index", "name", "count", "serial", "uuid"}
 _POWER = re.compile(r"[0-9]+\.[0-9]{2}")
@@ -100,11 +103,21 @@ def bare_columns(cells: Sequence[str]) -> list[Column]:
     return columns
 
 
+def columns_of(header: Sequence[str], own_index: str) -> list[Column]:
+    """Return the columns of a header; if a column of a script numbers the GPUs, the property ``index`` does not."""
+    columns = [column_of(name) for name in header]
+    if own_index not in [column.name for column in columns]:
+        return columns
+    roles = {own_index: "gpu", "index": "open"}
+    return [replace(column, role=roles.get(column.name, column.role)) for column in columns]
+
+
 class _Reader(LogReader):
     """Sorts the lines of a log into headers, rows and the rest."""
 
-    def __init__(self, bursts: Bursts | None) -> None:
+    def __init__(self, bursts: Bursts | None, own_index: str) -> None:
         super().__init__(TOOL)
+        self.own_index = own_index
         self.log.facts["layout"] = "no header"
         self.bursts = bursts
         self.header: list[str] = []
@@ -167,7 +180,7 @@ class _Reader(LogReader):
             )
         self.flush(final=True)
         self.header, self.log.facts["layout"] = header, f"{len(header)} columns"
-        self.log.begin([column_of(name) for name in header], number)
+        self.log.begin(columns_of(header, self.own_index), number)
 
     def flush(self, final: bool = False) -> None:
         """Pass on whole bursts; ``final`` means that no row can follow."""
@@ -183,7 +196,8 @@ class _Reader(LogReader):
 def read(stream: BinaryIO) -> Iterator[Batch]:
     """Read a log; its first rows show whether GPUs without an index take turns."""
     with Text(stream) as text:
-        reader = _Reader(bursts_of(_first_stamps(text)))
+        own_index = _own_index(text)
+        reader = _Reader(bursts_of(_first_stamps(text, own_index)), own_index)
         reader.log.facts |= _settings(text)
         for block, columns, part in parse_ahead(text.blocks(BLOCK_BYTES), reader.plain_columns, parse):
             tried = columns is not None and columns is reader.plain_columns()
@@ -203,13 +217,38 @@ def _settings(text: Text, lines: int = 1000) -> dict[str, str]:
     return {}
 
 
-def _first_stamps(text: Text, rows: int = 20_000) -> np.ndarray | None:
+def _own_index(text: Text, lines: int = 1000) -> str:
+    """Return the column in which a script numbered the GPUs, if several rows of one moment share one ``index``.
+
+    So it is where each GPU was asked by a command that sees that one alone. Empty if the property distinguishes them.
+    """
+    places: dict[str, int] = {}
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    rows = width = 0
+    for _, line in zip(range(lines), text.lines(), strict=False):
+        if header := header_of(line):
+            names = [name.split(" [")[0] for name in header]
+            wanted = ("timestamp", "index", *OWN_INDEX)
+            places = {name: names.index(name) for name in wanted if names.count(name) == 1}
+            seen, rows, width = {name: set() for name in places}, 0, len(header)
+            if not {"timestamp", "index"} < places.keys():
+                return ""
+        elif places and len(cells := _split(line)) == width:
+            rows += 1
+            for name, keys in seen.items():
+                keys.add((cells[places["timestamp"]].strip(), cells[places[name]].strip()))
+    own = [name for name in OWN_INDEX if name in seen and len(seen[name]) == rows]
+    told = own and len(seen["index"]) < rows and all(number.isdigit() for _, number in seen[own[0]])
+    return own[0] if told else ""
+
+
+def _first_stamps(text: Text, own_index: str, rows: int = 20_000) -> np.ndarray | None:
     """Return the timestamps of the first rows; None if a column says of which GPU each row is."""
     cells: list[str] = []
     place: int | None = None
     for line in text.lines():
         if header := header_of(line):
-            columns = [column_of(name) for name in header]
+            columns = columns_of(header, own_index)
         elif place is None and is_bare_row(line):
             columns = bare_columns(_split(line))
         else:

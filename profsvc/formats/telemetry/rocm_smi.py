@@ -33,7 +33,7 @@ UNITS = {
 _WHOLE = {"clock", "memory"}
 # Columns of amd-smi, which prints bare numbers: pattern of the whole name, quantity, unit.
 COLUMNS = (
-    (r"(max|default|min)?_?power_?(cap|limit)|max_power|power_(management|cap).*", "limit", "W"),
+    (r"(max|default|min)?_?power_?(cap|limit)|max_power|power_(management_|cap).*", "limit", "W"),
     (r"(average_|current_)?(socket_)?power(_usage)?", "power", "W"),
     (r"(edge|hotspot|junction|memory)(_temperature)?|mem_temperature|gpu_t|mem_t", "temperature", "C"),
     (r"(gfx|mem|vclk|dclk|fclk|socclk)[_0-9]*_(min|max)_clk", "limit", "MHz"),

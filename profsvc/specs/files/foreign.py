@@ -46,9 +46,10 @@ def foreign_texts() -> tuple[ForeignText, ...]:
 
 
 def foreign_text(lines: Iterable[str]) -> ForeignText | None:
-    """Return which kind of text has these lines; None if it is none that is known.
+    """Return the first kind of text that one of these lines shows; None if it is none that is known.
 
     >>> foreign_text(["| NVIDIA-SMI 535.129.03   Driver Version: 535.129.03 |"]).what
     'the table of nvidia-smi for people'
     """
-    return next((kind for line in lines for kind in foreign_texts() if kind.pattern.search(line)), None)
+    known = list(lines)
+    return next((kind for kind in foreign_texts() if any(map(kind.pattern.search, known))), None)

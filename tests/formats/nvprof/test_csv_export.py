@@ -50,6 +50,13 @@ def read(path):
     return Content(open_stream(path).read())
 
 
+@pytest.mark.parametrize("size", [8, 64, 300, 2000])
+def test_units_below_a_header_at_the_end_of_a_block_are_evidence(size, monkeypatch):
+    summary, trace = ((ROOT / "nvprof" / name).read_text(encoding="utf-8") for name in ("summary.csv", "gpu_trace.csv"))
+    monkeypatch.setattr(two_pass, "FIRST_BLOCK_BYTES", size)
+    assert Content((summary + trace).encode()).facts["prefixes"] == "1024, by the sizes and throughputs of copies"
+
+
 @pytest.mark.parametrize("case", ["summary", "metrics", "gpu_trace", "events_and_metrics", "metrics_by_launch"])
 def test_bare_decimal_commas_are_refused(case):
     text = (ROOT / "nvprof" / f"{case}.csv").read_text(encoding="utf-8")
