@@ -29,9 +29,7 @@ from profsvc.formats.timeseries.column_mapping import SKIP, TIME, NamedColumn, c
 from profsvc.formats.timeseries.columns import si_scale
 from profsvc.formats.timeseries.dates import DATE_ORDERS, AmbiguousDateParser
 from profsvc.formats.timeseries.labels import Channel, channel, channel_from_label, split_label, unit_of
-from profsvc.formats.timeseries.multiplexed import key_column_candidates
-from profsvc.formats.timeseries.table import read_table
-from profsvc.formats.timeseries.table_lines import (
+from profsvc.formats.timeseries.tables.lines import (
     MAX_PREAMBLE_LINES,
     Layout,
     TableFormat,
@@ -39,7 +37,9 @@ from profsvc.formats.timeseries.table_lines import (
     layout_of,
     split_row,
 )
-from profsvc.formats.timeseries.time_columns import TimeColumns, is_numeric
+from profsvc.formats.timeseries.tables.multiplexed import key_column_candidates
+from profsvc.formats.timeseries.tables.table import read_table
+from profsvc.formats.timeseries.tables.time_columns import TimeColumns, is_numeric
 from profsvc.specs.files.formats import TIMESERIES
 from profsvc.tables import Batch
 

@@ -8,8 +8,8 @@ from profsvc.formats import generic_timeseries
 from profsvc.formats.native import characterization, memory_references, phase_marks
 from profsvc.formats.parsing.head import head_lines, head_text
 from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label, unit_of
-from profsvc.formats.timeseries.table_lines import separator_of, split_row
-from profsvc.formats.timeseries.time_columns import SPREADSHEET_DAYS, is_numeric, is_spreadsheet_day
+from profsvc.formats.timeseries.tables.lines import separator_of, split_row
+from profsvc.formats.timeseries.tables.time_columns import SPREADSHEET_DAYS, is_numeric, is_spreadsheet_day
 from profsvc.specs.files.foreign import foreign_files, foreign_text
 
 MAX_SHOWN_CHARS = 100

@@ -24,7 +24,7 @@ from profsvc.formats.parsing.stream import open_stream
 from profsvc.formats.pytorch import trace
 from profsvc.formats.splitter import rows as splitter
 from profsvc.formats.telemetry import nvidia_smi
-from profsvc.formats.timeseries import table_lines
+from profsvc.formats.timeseries.tables import lines as table_lines
 from profsvc.tables import Batch, check, check_wide
 from tests.formats.conftest import long, rows_of
 from tests.formats.fixtures import ROOT, files, good

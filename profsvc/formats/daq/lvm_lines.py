@@ -8,7 +8,7 @@ from profsvc.errors import wrong_cell_count
 from profsvc.formats.columnar.line_blocks import read_numbered
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, SKIP, Record
 from profsvc.formats.parsing.text import Text, ends_inside
-from profsvc.formats.timeseries.table_lines import split_row
+from profsvc.formats.timeseries.tables.lines import split_row
 
 COLUMNS = "X_Value"
 COMMENT = "Comment"

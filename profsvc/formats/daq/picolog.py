@@ -4,9 +4,9 @@ from functools import partial
 
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.timeseries.labels import channel, split_label
-from profsvc.formats.timeseries.table import read_table
-from profsvc.formats.timeseries.table_lines import SEPARATORS, Layout, TableFormat, layout_of, split_row
-from profsvc.formats.timeseries.time_columns import TimeColumns
+from profsvc.formats.timeseries.tables.lines import SEPARATORS, Layout, TableFormat, layout_of, split_row
+from profsvc.formats.timeseries.tables.table import read_table
+from profsvc.formats.timeseries.tables.time_columns import TimeColumns
 
 NAME = "picolog"
 

@@ -1,9 +1,9 @@
 """Reader of Joulescope statistics, as CSV of the user interface or of the downsampling logger."""
 
 from profsvc.formats.timeseries.labels import Channel
-from profsvc.formats.timeseries.table import delimited_reader
-from profsvc.formats.timeseries.table_lines import Layout
-from profsvc.formats.timeseries.time_columns import TimeColumns
+from profsvc.formats.timeseries.tables.lines import Layout
+from profsvc.formats.timeseries.tables.table import delimited_reader
+from profsvc.formats.timeseries.tables.time_columns import TimeColumns
 
 NAME = "joulescope"
 

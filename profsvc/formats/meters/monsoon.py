@@ -1,9 +1,9 @@
 """Reader of Monsoon power monitor samples, as CSV of PowerTool or of PyMonsoon."""
 
 from profsvc.formats.timeseries.labels import channel, channel_from_label
-from profsvc.formats.timeseries.table import delimited_reader
-from profsvc.formats.timeseries.table_lines import Layout
-from profsvc.formats.timeseries.time_columns import TimeColumns
+from profsvc.formats.timeseries.tables.lines import Layout
+from profsvc.formats.timeseries.tables.table import delimited_reader
+from profsvc.formats.timeseries.tables.time_columns import TimeColumns
 
 NAME = "monsoon"
 

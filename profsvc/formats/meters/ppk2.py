@@ -1,9 +1,9 @@
 """Reader of the CSV that the Power Profiler app of Nordic Semiconductor exports for its Power Profiler Kits."""
 
 from profsvc.formats.timeseries.labels import Channel, channel
-from profsvc.formats.timeseries.table import delimited_reader
-from profsvc.formats.timeseries.table_lines import Layout
-from profsvc.formats.timeseries.time_columns import TimeColumns
+from profsvc.formats.timeseries.tables.lines import Layout
+from profsvc.formats.timeseries.tables.table import delimited_reader
+from profsvc.formats.timeseries.tables.time_columns import TimeColumns
 
 NAME = "ppk2"
 

@@ -13,7 +13,7 @@ from profsvc.formats.parsing.text import Text
 from profsvc.formats.timeseries.dates import AmbiguousDateParser
 from profsvc.formats.timeseries.labels import channel
 from profsvc.formats.timeseries.meter_log import MeterReader, Reading
-from profsvc.formats.timeseries.time_columns import is_numeric
+from profsvc.formats.timeseries.tables.time_columns import is_numeric
 from profsvc.tables import Batch
 
 NAME = "ptdaemon"

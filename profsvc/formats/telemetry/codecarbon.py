@@ -17,7 +17,7 @@ from profsvc.formats.parsing.records import split_cells
 from profsvc.formats.parsing.timestamps import SECOND, parse_timestamp
 from profsvc.formats.telemetry.zeus import seconds_to_ns
 from profsvc.formats.timeseries.columns import Column
-from profsvc.formats.timeseries.sensor_log import LogReader
+from profsvc.formats.timeseries.sensor_logs.log import LogReader
 from profsvc.tables import Batch
 
 NAME = "codecarbon"

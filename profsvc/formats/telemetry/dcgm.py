@@ -9,7 +9,7 @@ from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import TimestampParser
 from profsvc.formats.timeseries.columns import UNKNOWN, Column, si_scale, unknown_column
-from profsvc.formats.timeseries.sensor_log import LogReader
+from profsvc.formats.timeseries.sensor_logs.log import LogReader
 from profsvc.tables import Batch
 
 NAME = "dcgm"

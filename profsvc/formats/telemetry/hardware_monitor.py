@@ -7,9 +7,9 @@ from typing import BinaryIO
 from profsvc.errors import BrokenInputError
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.timeseries.labels import OTHER, UNKNOWN, Channel
-from profsvc.formats.timeseries.table import read_table
-from profsvc.formats.timeseries.table_lines import Layout, TableFormat, split_row
-from profsvc.formats.timeseries.time_columns import TimeColumns
+from profsvc.formats.timeseries.tables.lines import Layout, TableFormat, split_row
+from profsvc.formats.timeseries.tables.table import read_table
+from profsvc.formats.timeseries.tables.time_columns import TimeColumns
 from profsvc.tables import Batch
 
 NAME = "hardware-monitor"

@@ -3,9 +3,9 @@
 import re
 
 from profsvc.formats.timeseries.labels import UNKNOWN, Channel
-from profsvc.formats.timeseries.table import delimited_reader
-from profsvc.formats.timeseries.table_lines import Layout
-from profsvc.formats.timeseries.time_columns import TimeColumns
+from profsvc.formats.timeseries.tables.lines import Layout
+from profsvc.formats.timeseries.tables.table import delimited_reader
+from profsvc.formats.timeseries.tables.time_columns import TimeColumns
 
 NAME = "jtop"
 

@@ -15,8 +15,8 @@ from profsvc.formats.parsing.timestamps import LOCAL, TimestampParser, parse_tim
 from profsvc.formats.telemetry.nvidia_smi_properties import column_of, is_property
 from profsvc.formats.telemetry.poll_bursts import Bursts, bursts_of
 from profsvc.formats.timeseries.columns import Column, unknown_column
-from profsvc.formats.timeseries.sensor_log import LogReader
-from profsvc.formats.timeseries.sensor_log_blocks import LogBlock, parse
+from profsvc.formats.timeseries.sensor_logs.blocks import LogBlock, parse
+from profsvc.formats.timeseries.sensor_logs.log import LogReader
 from profsvc.tables import Batch
 
 NAME = "nvidia-smi"

@@ -9,7 +9,7 @@ from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.timestamps import DAY, time_of_day_ns
 from profsvc.formats.timeseries.columns import UNKNOWN, Column, si_scale
-from profsvc.formats.timeseries.sensor_log import LogReader
+from profsvc.formats.timeseries.sensor_logs.log import LogReader
 from profsvc.tables import Batch
 
 NAME = "nvidia-smi-dmon"

@@ -7,7 +7,7 @@ from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.timestamps import TimestampParser
 from profsvc.formats.timeseries.columns import Column, si_scale
-from profsvc.formats.timeseries.sensor_log import LogReader
+from profsvc.formats.timeseries.sensor_logs.log import LogReader
 from profsvc.tables import Batch
 
 NAME = "nvml-energy"

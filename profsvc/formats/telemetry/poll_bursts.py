@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profsvc.formats.parsing.timestamps import Int64s
-from profsvc.formats.timeseries.sensor_log import Log
+from profsvc.formats.timeseries.sensor_logs.log import Log
 
 MAX_GPUS = 64
 MILLISECOND = 1_000_000

@@ -14,7 +14,7 @@ from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import TimestampParser
 from profsvc.formats.telemetry.dcgm import field_column
 from profsvc.formats.timeseries.columns import Column, gpu_number
-from profsvc.formats.timeseries.sensor_log import LogBatches, LogReader
+from profsvc.formats.timeseries.sensor_logs.log import LogBatches, LogReader
 from profsvc.tables import Batch
 
 NAME = "prometheus"

@@ -8,7 +8,7 @@ from profsvc.formats.parsing.head import head_lines, may_be_header
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.records import split_cells
 from profsvc.formats.timeseries.columns import UNKNOWN, Column, si_scale
-from profsvc.formats.timeseries.sensor_log import LogReader
+from profsvc.formats.timeseries.sensor_logs.log import LogReader
 from profsvc.tables import Batch
 
 NAME = "rocm-smi"

@@ -8,7 +8,7 @@ from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.timestamps import TimestampParser, parse_timestamp
 from profsvc.formats.timeseries.columns import Column, si_scale, unknown_column
-from profsvc.formats.timeseries.sensor_log import LogReader
+from profsvc.formats.timeseries.sensor_logs.log import LogReader
 from profsvc.tables import Batch
 
 NAME = "tegrastats"

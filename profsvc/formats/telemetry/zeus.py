@@ -10,7 +10,7 @@ from profsvc.formats.parsing.line_reader import read_lines
 from profsvc.formats.parsing.records import split_cells
 from profsvc.formats.parsing.timestamps import SECOND
 from profsvc.formats.timeseries.columns import Column
-from profsvc.formats.timeseries.sensor_log import LogReader
+from profsvc.formats.timeseries.sensor_logs.log import LogReader
 from profsvc.tables import Batch
 
 NAME = "zeus"

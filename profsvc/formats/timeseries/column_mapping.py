@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from profsvc.errors import BrokenInputError, NotFoundError, UsageError
 from profsvc.formats.timeseries.dates import DATE_ORDERS
 from profsvc.formats.timeseries.labels import TEMPERATURE_SHIFTS, Channel, split_label, unit_of
-from profsvc.formats.timeseries.multiplexed import GPU, NAME
+from profsvc.formats.timeseries.tables.multiplexed import GPU, NAME
 from profsvc.specs import units
 
 TOOL = "meter"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profsvc.formats.timeseries import sensor_log
+from profsvc.formats.timeseries.sensor_logs import log as sensor_log
 from tests.formats.fixtures import MONITORS, good, shown
 
 

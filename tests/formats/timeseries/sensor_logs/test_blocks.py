@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats.telemetry import nvidia_smi
-from profsvc.formats.timeseries.sensor_log_blocks import parse
+from profsvc.formats.timeseries.sensor_logs.blocks import parse
 from tests.formats.both_ways import READERS
 from tests.inputs.long_exports import smi_log
 

@@ -18,8 +18,8 @@ from profsvc.formats.parsing.numbers import NOT_NUMBERS
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.formats.timeseries.columns import STATES, gpu_number
 from profsvc.formats.timeseries.labels import Channel
-from profsvc.formats.timeseries.table_blocks import Texts
-from profsvc.formats.timeseries.time_columns import is_numeric
+from profsvc.formats.timeseries.tables.blocks import Texts
+from profsvc.formats.timeseries.tables.time_columns import is_numeric
 
 GPU, NAME = "gpu", "name"
 # Letters of column names: keys with numbers in any order, and keys with numbers in a repeating order.

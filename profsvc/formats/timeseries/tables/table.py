@@ -18,12 +18,12 @@ from profsvc.formats.parsing.timestamps import LOCAL
 from profsvc.formats.timeseries.clock_names import ZONE_NAME
 from profsvc.formats.timeseries.dates import zone_named_in
 from profsvc.formats.timeseries.labels import UNKNOWN, Channel, channel
-from profsvc.formats.timeseries.multiplexed import RowKeys
 from profsvc.formats.timeseries.readings import Rows, clock_metadata
-from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock
-from profsvc.formats.timeseries.table_lines import Layout, TableFormat, layout_of, records
-from profsvc.formats.timeseries.table_survey import Survey, survey_of
-from profsvc.formats.timeseries.time_columns import RowTimes
+from profsvc.formats.timeseries.tables.blocks import BlockPlan, TableBlock
+from profsvc.formats.timeseries.tables.lines import Layout, TableFormat, layout_of, records
+from profsvc.formats.timeseries.tables.multiplexed import RowKeys
+from profsvc.formats.timeseries.tables.survey import Survey, survey_of
+from profsvc.formats.timeseries.tables.time_columns import RowTimes
 from profsvc.tables import Batch
 
 STATE = "state"

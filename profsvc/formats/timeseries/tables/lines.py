@@ -20,8 +20,8 @@ from profsvc.formats.parsing.text import Text, ends_inside
 from profsvc.formats.parsing.trailing_cells import TrailingCells, named_width
 from profsvc.formats.timeseries.clock_names import titled_zone
 from profsvc.formats.timeseries.labels import Channel, channel, unit_of
-from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock, parse
-from profsvc.formats.timeseries.time_columns import TimeColumns, is_numeric
+from profsvc.formats.timeseries.tables.blocks import BlockPlan, TableBlock, parse
+from profsvc.formats.timeseries.tables.time_columns import TimeColumns, is_numeric
 
 SEPARATORS = "\t;,"
 MAX_CELLS = 5000

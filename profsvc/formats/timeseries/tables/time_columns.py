@@ -19,7 +19,7 @@ from profsvc.formats.timeseries.dates import (
     zone_ns,
 )
 from profsvc.formats.timeseries.labels import unit_of
-from profsvc.formats.timeseries.table_blocks import TableBlock
+from profsvc.formats.timeseries.tables.blocks import TableBlock
 
 _NUMERIC = re.compile(r"\s*[-+]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009]*(?:[eE][-+]?[0-9]+)?\s*|\s*[-+]?[.,][0-9]+\s*")
 

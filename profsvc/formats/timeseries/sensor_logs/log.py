@@ -27,8 +27,8 @@ from profsvc.formats.timeseries.columns import (
     parse_number,
     with_unique_names,
 )
-from profsvc.formats.timeseries.row_chunks import Chunk, GpuRows, first_seen, owners_of
-from profsvc.formats.timeseries.sensor_log_blocks import LogBlock
+from profsvc.formats.timeseries.sensor_logs.blocks import LogBlock
+from profsvc.formats.timeseries.sensor_logs.row_chunks import Chunk, GpuRows, first_seen, owners_of
 from profsvc.tables import Batch, ColumnTable
 
 CHUNK_ROWS = 1 << 15

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profsvc.formats import generic_timeseries
-from profsvc.formats.timeseries import table_lines
 from profsvc.formats.timeseries.column_mapping import read_columns
-from profsvc.formats.timeseries.table_blocks import BlockPlan, parse
+from profsvc.formats.timeseries.tables import lines as table_lines
+from profsvc.formats.timeseries.tables.blocks import BlockPlan, parse
 from tests.formats.both_ways import READERS
 from tests.inputs.long_exports import meter_log
 

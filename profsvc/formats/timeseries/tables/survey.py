@@ -11,11 +11,11 @@ from profsvc.formats.timeseries.cell_units import CellUnits
 from profsvc.formats.timeseries.columns import STATES
 from profsvc.formats.timeseries.dates import DateOrderEvidence
 from profsvc.formats.timeseries.labels import MAX_LABEL_CHARS
-from profsvc.formats.timeseries.multiplexed import KeyColumnEvidence
 from profsvc.formats.timeseries.readings import NUMBER_FORMAT_HINT
-from profsvc.formats.timeseries.table_blocks import BlockPlan, TableBlock
-from profsvc.formats.timeseries.table_lines import Layout, TableFormat, records, split_row
-from profsvc.formats.timeseries.time_columns import is_numeric
+from profsvc.formats.timeseries.tables.blocks import BlockPlan, TableBlock
+from profsvc.formats.timeseries.tables.lines import Layout, TableFormat, records, split_row
+from profsvc.formats.timeseries.tables.multiplexed import KeyColumnEvidence
+from profsvc.formats.timeseries.tables.time_columns import is_numeric
 
 DATE_ORDER_HINT = ", or give the order with --column 'NAME=time:dmy' or 'NAME=time:mdy', where NAME is the date column"
 # Shapes of cells that prove the decimal separator; further cells with that separator, or none, add no evidence.
