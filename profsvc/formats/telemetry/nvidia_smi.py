@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from profsvc.errors import BrokenInputError
-from profsvc.formats.columnar.line_blocks import SMALL_BLOCK_BYTES, lines_of, parse_ahead, split_point
+from profsvc.formats.columnar.line_blocks import SMALL_BLOCK_BYTES, Block, lines_of, parse_ahead, split_point
 from profsvc.formats.parsing.head import head_lines
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import LOCAL, TimestampParser, parse_timestamp
@@ -47,6 +47,12 @@ _STAMP = re.compile(r"[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-
 _ISO_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{9}[-+][0-9]{2}:[0-9]{2},")
 # Unit as printed -> quantity, SI unit.
 UNITS = {"W": ("power", "W"), "MHz": ("clock", "Hz"), "MiB": ("memory", "byte"), "%": ("utilization", "1")}
+
+
+def _parse(block: Block, columns: Sequence[Column]) -> LogBlock | None:
+    """Parse a block of rows; None if a row is not plain, as where the comma of its time is none between cells."""
+    first = bytes(block[:40]).decode("latin-1")
+    return None if first[19:20] == "," and _ISO_STAMP.match(first) else parse(block, columns)
 
 
 def _split(line: str) -> list[str]:
@@ -135,7 +141,7 @@ class _Reader(LogReader):
         while block:
             columns = self.plain_columns()
             if part is None and columns is not None and not tried:
-                part = parse(block, columns)
+                part = _parse(block, columns)
             if part is not None and self.log.add_block(part, self.number):
                 self.number += part.rows
                 yield self.log.batch()
@@ -199,7 +205,7 @@ def read(stream: BinaryIO) -> Iterator[Batch]:
         own_index = _own_index(text)
         reader = _Reader(bursts_of(_first_stamps(text, own_index)), own_index)
         reader.log.facts |= _settings(text)
-        for block, columns, part in parse_ahead(text.blocks(BLOCK_BYTES), reader.plain_columns, parse):
+        for block, columns, part in parse_ahead(text.blocks(BLOCK_BYTES), reader.plain_columns, _parse):
             tried = columns is not None and columns is reader.plain_columns()
             yield from reader.read_block(bytes(block), part if tried else None, tried)
         yield from reader.last(text.encoding)

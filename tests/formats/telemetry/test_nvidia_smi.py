@@ -63,3 +63,9 @@ def test_a_version_is_a_text(rows, read_all):
     content = read_all(("timestamp, compute_cap, power.draw [W]\n" + log).encode())
     assert content.metrics[["metric", "raw_text", "reason"]].values.tolist() == [["compute_cap", "9.0", "text"]]
     assert content.stored == rows
+
+
+def test_rows_that_lack_a_cell_are_not_filled_by_the_comma_of_their_time():
+    header = "timestamp,utilization.gpu,memory.used,power.draw\n"
+    rows = "".join(f"2025-11-02T17:03:{n % 60:02},123456789+01:00,38, {n}\n" for n in range(3000))
+    assert "line 2: it has 3 cells but needs 4" in READERS["nvidia_smi"].agree((header + rows).encode())
