@@ -2,16 +2,16 @@
 
 The layers, highest first. Imports point down only, and packages of one layer do not import each other::
 
-    9  cli | pytest_plugin                       the command line; it starts the service too. The fixture of pytest
-    8  mcp                                       tools for assistants over the Model Context Protocol
-    7  web | api                                 the service: HTTP API and pages. A store with the client's methods
-    6  views | scheduler | client                answers to questions, scheduled jobs, access to a service
-    5  pipeline | recording                      from an upload to stored results; programs run under profilers
-    4  formats | store | reports | channels      readers, SQL, text and plots, notifications
-    3  analysis                                  result tables from input tables; no input or output
-    2  tables | specs | workers                  data tables of the field, and limited processes
-    1  formulas                                  pure functions of numbers
-    0  errors
+    9  cli | pytest_plugin                                             the command line, the fixture of pytest
+    8  mcp                                                             tools for assistants
+    7  web | api                                                       HTTP API and pages, the same methods on a store
+    6  views | scheduler | scale | client                              answers, jobs, many files at once, HTTP client
+    5  pipeline | recording                                            from an upload to results, runs under profilers
+    4  formats | store | reports | channels | microbench | settings    readers, SQL, text and plots, what is sent
+    3  analysis                                                        result tables from input tables, no I/O
+    2  tables | specs | kernel_names | docs | workers                  the field as data, words, limited processes
+    1  formulas                                                        pure functions of numbers
+    0  errors                                                          exit codes and HTTP status
 """
 
 from importlib import import_module

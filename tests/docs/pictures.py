@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from tests.layers import LAYERS
+
 USEFUL, LOST, IDLE, INK, PAPER = "#2f6fde", "#e8833a", "#d9dee5", "#1f2328", "#ffffff"
 COLOURS = {"u": USEFUL, "l": LOST, ".": IDLE}
 CELL, GAP, TOP = 14, 3, 44
@@ -92,17 +94,6 @@ CRITERIA: Mapping[str, Pair] = {
         ["uuuuuuuu", "uuuuuuuu", "uuuullll", "uuuullll"], 0.75, ["uuuuuuuu", "uuuuuuuu", "uuuuuuuu", "uuuuuuuu"],
     ),
 }  # fmt: skip
-LAYERS = (
-    ("cli", "commands"),
-    ("web", "HTTP API and pages"),
-    ("views | scheduler | client", "queries, timer, HTTP client"),
-    ("pipeline", "the one path of an upload and of a report"),
-    ("formats | store | reports | channels | settings", "I/O"),
-    ("analysis", "pure: tables in, result rows out"),
-    ("tables | specs | docs", "the domain as data, the documentation"),
-    ("formulas", "pure numbers"),
-    ("errors", "exit codes and HTTP status"),
-)
 
 
 def layers() -> str:
@@ -110,11 +101,11 @@ def layers() -> str:
     for place, (names, about) in enumerate(LAYERS):
         y = 10 + place * (height + 6)
         parts += [
-            f"<rect x='10' y='{y}' width='640' height='{height}' rx='5' fill='#eef3fb' stroke='{USEFUL}'/>",
-            text(24, y + 22, names, weight="bold"),
-            text(638, y + 22, about, 12, "end"),
+            f"<rect x='10' y='{y}' width='820' height='{height}' rx='5' fill='#eef3fb' stroke='{USEFUL}'/>",
+            text(24, y + 22, " | ".join(names), weight="bold"),
+            text(818, y + 22, about, 12, "end"),
         ]
-    return svg(660, 10 + len(LAYERS) * (height + 6) + 4, "Layers of profsvc; imports point down only", parts)
+    return svg(840, 10 + len(LAYERS) * (height + 6) + 4, "Layers of profsvc; imports point down only", parts)
 
 
 PATH = ("bytes", "detect, read", "tidy tables", "store", "analysis", "result rows", "views", "CLI, HTTP, SQL")
