@@ -132,9 +132,7 @@ def _counters(
         while begin < len(same):
             some = same.iloc[begin : begin + size]
             own, metrics = _block_counters(engine, some, lent, tool)
-            more = of_tool[of_tool["first_id"].isin(some["first_id"])].sort_values("launch_id")
-            rank = more.groupby("first_id").cumcount()
-            parts = [part for _, part in more.groupby([rank, "device", "compute_capability"], dropna=False)]
+            parts = _again(of_tool, some) if len(of_tool) else []
             said = [_block_counters(engine, part, lent, tool)[0] for part in parts]
             first = [part["first_id"] for part in parts]
             moved = bool((some["first_id"] != some["launch_id"]).any())
@@ -155,8 +153,20 @@ def _counters(
             )
 
 
+def _again(others: pd.DataFrame, some: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the launches of other files that count for ``some``, parted so that each counts for another launch."""
+    more = others[others["first_id"].isin(some["first_id"])].sort_values("launch_id")
+    rank = more.groupby("first_id").cumcount()
+    return [part for _, part in more.groupby([rank, "device", "compute_capability"], dropna=False)]
+
+
 def _alike(engine: "Engine", best: pd.DataFrame, tools: Mapping[int, str]) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield the tool and the launches of a device in one file, or in all small files of the tool with its metrics."""
+    some = best[["upload_id", "device", "compute_capability"]].head(MIN_LAUNCHES_PER_BLOCK)
+    kinds = set(some.itertuples(index=False, name=None))
+    if len(kinds) == 1 and len(some) == len(best):  # most runs, and to group them takes milliseconds
+        yield tools[int(next(iter(kinds))[0])], best
+        return
     launches = best["upload_id"].value_counts()
     small = sorted(launches.index[launches < MIN_LAUNCHES_PER_BLOCK])
     layouts = store.metric_layouts(engine, map(int, small)) if len(small) > 1 else {}

@@ -47,17 +47,19 @@ class KeptResults(NamedTuple):
     criteria: pd.DataFrame
 
 
-def kept_results(engine: Engine, run_id: int, version: str, basis: str) -> KeptResults:
-    """Return the results of launches of a run that are not outdated, if the last analysis had this basis."""
+def kept_results(engine: Engine, run_id: int, version: str, basis: str) -> KeptResults | None:
+    """Return the results of launches of a run that are not outdated; None if the last analysis had another basis."""
     with reading(engine) as connection:
         values = {"run_id": run_id, "version": version, "basis": basis}
         number = connection.execute(_VERSION, values).scalar()
+        if number is None:
+            return None
         found = []
         for table, kinds in (("potential", _POTENTIAL), ("criteria", _CRITERIA)):
             columns = ", ".join(_column(name, kind) for name, kind in kinds.items())
             query = f"SELECT {columns} FROM {table} c WHERE {_OF_LAUNCHES} ORDER BY c.launch_id"
             known = {"run_id": run_id, "number": number}
-            rows = connection.execute(text(query), known).all() if number is not None else []
+            rows = connection.execute(text(query), known).all()
             frame = typed_frame(rows, list(kinds), kinds)
             found.append(frame.astype({name: "int64" for name, kind in kinds.items() if kind == "int"}))
     return KeptResults(*found)
