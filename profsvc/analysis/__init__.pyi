@@ -1,5 +1,4 @@
 from .analyze import (
-    VERSION as VERSION,
     OtherLaunches as OtherLaunches,
     analyze_launches as analyze_launches,
     launch_results as launch_results,
@@ -24,3 +23,4 @@ from .counters.merged import (
 from .launches.characterization import attainable_shares as attainable_shares
 from .launches.memory_traces import draw_statistics as draw_statistics
 from .timezones import time_zone as time_zone
+from .version import VERSION as VERSION

@@ -21,9 +21,6 @@ from profsvc.analysis.potential import launch_potential as potential
 from profsvc.analysis.potential.peaks import peaks
 from profsvc.analysis.potential.unknown_potential import without_uninformative_bounds
 
-VERSION = "47"
-"""Raised when any number changes for the same input."""
-
 
 class OtherLaunches(NamedTuple):
     """What a run has beside the launches that have metrics.

@@ -86,8 +86,8 @@ def _finish(engine: "Engine") -> None:
     from profsvc import pipeline, store
 
     with suppress(ProfsvcError):
-        if not store.is_current(engine):
-            return
+        if not store.is_current(engine) or not store.unfinished(engine):
+            return  # mostly: then nothing is imported that analyses
         for run_id, parts in pipeline.analyze_unfinished(engine, open_files(engine)).items():
             print_message(f"run {run_id}: the analysis was interrupted; {' and '.join(parts)} done now")
 
