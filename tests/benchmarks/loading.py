@@ -40,7 +40,7 @@ print(took, most * 1024 / 1e6)
 OURS = """
 import gc
 from profsvc import formats, pipeline, store
-from profsvc.cli.load.upload import MIN_OBJECTS_TO_COLLECT
+from profsvc.cli import MIN_OBJECTS_TO_COLLECT
 from profsvc.pipeline.ingestion import upload as ingestion
 from profsvc.pipeline.malloc import keep_blocks
 gc.set_threshold(MIN_OBJECTS_TO_COLLECT)

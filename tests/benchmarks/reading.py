@@ -33,7 +33,7 @@ print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_m
 """
 OURS = """
 import gc
-from profsvc.cli.load.upload import MIN_OBJECTS_TO_COLLECT
+from profsvc.cli import MIN_OBJECTS_TO_COLLECT
 from profsvc.pipeline.malloc import keep_blocks
 gc.set_threshold(MIN_OBJECTS_TO_COLLECT)
 keep_blocks()

@@ -1,7 +1,6 @@
 """``upload`` and ``analyze``: load files, recompute results."""
 
 import dataclasses
-import gc
 import os
 import sys
 import time
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 OF_FILE = "file"
 MAX_FILES_TOLD = 10
 """Of more files on a terminal there is a summary, and not a line for each."""
-MIN_OBJECTS_TO_COLLECT = 50_000
-"""What is imported is a million objects that stay; Python looks through them again with every 700 that are new."""
 COLUMNS = (
     "file_name", "run", "run_id", "upload_id", "known", "format", "launches", "samples",
     "lines", "lines_stored", "lines_skipped", "lines_rejected", "message",
@@ -197,7 +194,6 @@ def taking(
     With ``keeps``, a file is queued while the service is unreachable; otherwise that is an error. With ``several``, a
     run in this store is analysed once, after its last file.
     """
-    gc.set_threshold(MIN_OBJECTS_TO_COLLECT)
     from profsvc import pipeline
     from profsvc.pipeline.malloc import keep_blocks
 
