@@ -28,8 +28,14 @@ SOURCES = (
     ("clock", "clocks"), ("dram", "dram"), ("memory_bus", "dram"), ("allocation", "allocation"),
     ("granularity", "allocation"), ("reserved", "allocation"), ("lanes", "lanes"), ("sfu", "lanes"),
     ("schedulers", "lanes"), ("l1_", "l1"), ("l2_", "l2"), ("_per_sm_cycle", "tensor_rate"),
-    ("sparsity", "tensor_rate"), ("tensor", "tensor"), ("tdp", "tdp"), ("die", "die"), ("sms", "sms"), ("", "limits"),
+    ("sparsity", "tensor_rate"), ("tensor", "tensor"), ("tdp", "tdp"), ("fan", "fan"), ("die", "die"),
+    ("sms", "sms"), ("", "limits"),
 )  # fmt: skip
+FIGURE = ("figure", "value", "unit", "source")
+NOT_CHARACTERIZED = (
+    "is not characterized: these figures are of its data sheet, and a unit counts as saturated at 80 % of peak. "
+    "Measure it with: profsvc characterize"
+)
 SUMMARY = ("quantity", "value", "unit", "spread", "x", "repeats", "method")
 WORDS = ("key", "name", "match", "source", "register_allocation_scope", "l1_unified_with_shared_mem")
 

@@ -352,7 +352,8 @@ def devices(
     """List the devices of the store, or those built in, or what was measured of one.
 
     The value of a curve is the share of peak at which it saturates. The spread is the half-width of the 95 % interval
-    of the median over the median; of a curve the widest of its points.
+    of the median over the median; of a curve the widest of its points. Of a device that is not characterized the data
+    sheet is shown if it is built in, each figure with its source.
 
     Examples:
 
@@ -381,12 +382,18 @@ def devices(
 def _characterization(
     context: Context, name: str, out: Path | None, form: str, dark: bool, limit: int, output: str
 ) -> None:
-    """Print what was measured of a device, and plot its curves where a file is given."""
+    """Print what was measured of a device, else its data sheet; plot its curves where a file is given."""
     from profsvc.reports.plots import characterization as characterization_plots
     from profsvc.views import device as device_view
 
     service = open_service(context)
     rows = service.rows("characterizations") if service else device_view.all_measured(open_reader(context))
+    known = [] if out or device_view.characterizations_of(rows, name) else device_view.figures_of(name)
+    if known:
+        figures = [{key: one[key] for key in device_view.FIGURE} for one in known]
+        print_rows(list(device_view.FIGURE), figures, output, limit=limit)
+        print_message(f"{name} {device_view.NOT_CHARACTERIZED}")
+        return
     found = device_view.summary(rows, name)
     if out is not None:
         curves = device_view.characterization(device_view.characterizations_of(rows, name))["curves"]

@@ -135,7 +135,24 @@ def test_code_that_the_compiler_changed_gives_no_figure(cli: Call, cuda: Path, s
 
 
 def test_a_device_without_measurements_is_said(cli: Call) -> None:
-    missing = cli("devices", "H200")
+    missing = cli("devices", "My GPU")
     assert missing.code == 3
-    assert "no characterization of 'H200'; no device is characterized" in missing.err
+    assert "no characterization of 'My GPU'; no device is characterized" in missing.err
+    assert cli("devices", "H200", "--out", "curves.svg").code == 3
     assert cli("devices", "--out", "curves.svg").code == 2
+
+
+def test_a_device_of_the_catalogue_without_measurements_has_its_data_sheet(cli: Call) -> None:
+    told = cli("devices", "NVIDIA L4", "-o", "json")
+    assert told.code == 0
+    assert "NVIDIA L4 is not characterized" in told.err
+    assert "profsvc characterize" in told.err
+    rows = {row["figure"]: row for row in json.loads(told.out)["rows"]}
+    bandwidth = "public deviceQuery output; TechPowerUp GPU database"
+    assert rows["dram_peak_bytes_per_s"] == {
+        "figure": "dram_peak_bytes_per_s", "value": 3.00048e11, "unit": "byte/s", "source": bandwidth
+    }  # fmt: skip
+    assert {"sms", "boost_clock_hz", "tensor_fp16_op_per_s"} <= rows.keys()
+    assert rows["has_fan"]["source"].startswith("product brief")
+    assert all(row["source"] for row in rows.values())
+    assert len(cli("devices", "NVIDIA L4", "--limit", "3", "-o", "csv").out.splitlines()) == 4
