@@ -214,9 +214,9 @@ def serve(
     state = app_state_for(engine, files, endpoint, limits, read_url)
     connections = max_connections()
     with listening_socket(endpoint.host, endpoint.port) as line:
+        server = server_for(state, endpoint, connections)  # first, so that who reads the address does not wait
         say("\n".join(startup_lines(state, endpoint, line.getsockname()[1])))
         log_to_stderr()
-        server = server_for(state, endpoint, connections)
         server.stop = stop or server.stop
         try:
             server.run(sockets=[line])
