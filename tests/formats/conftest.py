@@ -56,8 +56,12 @@ class Content:
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
-        parts = {name: [b.tables[name] for b in self.batches if name in b.tables] for name in TABLES}
-        return {n: pd.concat(p, ignore_index=True) if p else frame(n, {}) for n, p in parts.items()}
+        return {name: self._table(name) for name in TABLES}
+
+    def _table(self, name: str) -> pd.DataFrame:
+        """One table alone, for to make all of them takes longer than to read a short file."""
+        parts = [b.tables[name] for b in self.batches if name in b.tables]
+        return pd.concat(parts, ignore_index=True) if parts else frame(name, {})
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of a table with None for what is missing; many times faster than through ``tables``."""
@@ -88,7 +92,7 @@ class Content:
     def __getattr__(self, name: str) -> pd.DataFrame:
         if name not in TABLES:
             raise AttributeError(name)
-        return self.tables[name]
+        return self.__dict__.setdefault(name, self._table(name))
 
 
 def read_all(source: bytes | Path, reader_name: str | None = None) -> Content:

@@ -39,8 +39,7 @@ def same(seen, expected, tolerance=1e-12) -> bool:
 
 
 def rows_of(content, table):
-    records = content.tables[table].astype(object).to_dict("records")
-    return [{key: plain(value) for key, value in row.items()} for row in records]
+    return list(content.rows(table))
 
 
 def has(row, expected) -> bool:
