@@ -7,6 +7,7 @@ from profsvc.errors import InputError, UnknownFormatError
 from profsvc.formats import generic_timeseries
 from profsvc.formats.native import characterization, memory_references, phase_marks
 from profsvc.formats.parsing.head import head_lines, head_text
+from profsvc.formats.parsing.timestamps import epoch_ns
 from profsvc.formats.timeseries.labels import UNKNOWN, channel_from_label, unit_of
 from profsvc.formats.timeseries.tables.lines import separator_of, split_row
 from profsvc.formats.timeseries.tables.time_columns import SPREADSHEET_DAYS, is_numeric, is_spreadsheet_day
@@ -178,7 +179,9 @@ def _log_hint(cells: list[str], row: list[str], sign: str, name: str | None) -> 
             if is_spreadsheet_day(clocks[clock]) and not generic_timeseries.names_time_unit(clock)
             else ""
         )
-        unit = "" if generic_timeseries.names_time_unit(clock) or not is_numeric(clocks[clock]) else ":s"
+        counts_parts = epoch_ns(clocks[clock]) is not None and epoch_ns(clocks[clock], "s") is None  # ms, us or ns
+        tells_unit = generic_timeseries.names_time_unit(clock) or counts_parts
+        unit = "" if tells_unit or not is_numeric(clocks[clock]) else ":s"
         return (
             f"; {days}if it is a log, name its time and what it reads: --column {shlex.quote(f'{clock}=time{unit}')} "
             "--column NAME=power:W (or =temperature:C and others, see: profsvc formats timeseries)"

@@ -54,6 +54,15 @@ def test_the_line_that_a_refusal_names_reads_the_file(name, tmp_path):
     assert [row["elapsed_ns"] for row in power] == [n * 10**9 for n in range(12)]
 
 
+def test_a_time_in_nanoseconds_since_1970_is_told_without_a_unit():
+    rows = b"".join(b'smi,"host=n1,index=0",1718186462%09d,7%d.5\n' % (n, n) for n in range(9))
+    data = b"name,tags,time,power_draw\n" + rows
+    with pytest.raises(InputError, match="--column time=time --column NAME=power:W"):
+        formats.read(io.BytesIO(data), name="log.csv")
+    batches = list(formats.read(io.BytesIO(data), columns=read_columns(["time=time", "power_draw=power:W"]))[1])
+    assert sum(batch.lines_stored for batch in batches) == 9
+
+
 @pytest.mark.parametrize("name", ["timestamp", "elapsed"])
 def test_a_time_without_a_unit_is_refused_with_the_option_that_says_it(name):
     data = f"{name},power_w\n".encode() + b"".join(b"%d.5,%d\n" % (n, n) for n in range(9))

@@ -62,11 +62,12 @@ _KERNEL = re.compile(r"\s+Kernel: (.*\S)\s*")
 _TEXT_NAMES = {"Regs*": "Registers Per Thread", "SSMem*": "Static SMem", "DSMem*": "Dynamic SMem"}
 SECTIONS = ("API calls", "OpenACC (excl)", "OpenACC (incl)", "NVTX result")
 SYSTEM_SECTION = "System profiling result"
+_UNIFIED_MEMORY = "Unified Memory profiling result"
 _RESULT_SECTIONS = (
     "Profiling result",
     "Event result",
     "Metric result",
-    "Unified Memory profiling result",
+    _UNIFIED_MEMORY,
     "NVTX result",
 )
 # Other sections with such titles are unsupported tables, such as CPU samples or device links.
@@ -203,6 +204,9 @@ class Scanner(ABC):
             self.within, self.type = "", "GPU activities"
         elif title in SECTIONS:
             self.within = title
+        if title == _UNIFIED_MEMORY:  # where nothing was moved, totals without a table follow
+            process = self.process_id, program_name(self.command or "")
+            self.layout = Layout(MEMORY, ["Device", *MEMORY_COLUMNS, "Name"], [], *process)
         if title in SECTIONS or title in _RESULT_SECTIONS:
             self.section = ""
         elif _OTHER_SECTION.fullmatch(title):
