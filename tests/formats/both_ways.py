@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 import pytest
+from hypothesis import strategies as st
 
 from profsvc import formats
 from profsvc.errors import InputError
@@ -35,6 +36,24 @@ Setting = tuple[ModuleType, str, object]
 
 def not_at_once(*_: object) -> None:
     """A parser of blocks that leaves every block to the lines."""
+
+
+def parts_taken(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[Any]:
+    """Return the list of what a module parses at once from now on, None of a block that it leaves to the lines."""
+    parts: list[Any] = []
+    parse = module.parse
+    monkeypatch.setattr(module, "parse", lambda *given: parts.append(parse(*given)) or parts[-1])
+    return parts
+
+
+def with_another_cell(rows: Sequence[str], cells: st.SearchStrategy[str], last: int) -> st.SearchStrategy[str]:
+    """Draw one of the rows with one of the cells in it, at most at the place ``last``."""
+
+    def changed(row: str, place: int, cell: str) -> str:
+        own = row.rstrip("\n").split(",", last)
+        return ",".join(cell if at == place else one for at, one in enumerate(own)) + "\n"
+
+    return st.builds(changed, st.sampled_from(rows), st.integers(0, last), cells)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from profsvc.formats.daq import lvm
 from profsvc.formats.daq.lvm_blocks import parse
 from profsvc.formats.daq.lvm_lines import BlockPlan, Segment
-from tests.formats.both_ways import READERS
+from tests.formats.both_ways import READERS, parts_taken
 from tests.inputs.long_exports import lvm as long_log
 
 agree = READERS["lvm"].agree
@@ -38,13 +38,7 @@ def test_a_long_log_gives_the_same_both_ways():
 
 
 def test_most_rows_of_a_long_log_are_taken_at_once(monkeypatch):
-    taken = []
-
-    def noted(*given):
-        taken.append(parse(*given))
-        return taken[-1]
-
-    monkeypatch.setattr(lvm, "parse", noted)
+    taken = parts_taken(monkeypatch, lvm)
     agreed = list(lvm.read(io.BytesIO("".join(long_log(3000)).encode())))
     assert sum(batch.lines_stored for batch in agreed) == 3000
     # Two walks, each with a first block that goes line by line.

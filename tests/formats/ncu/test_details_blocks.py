@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from profsvc.formats.ncu import details as ncu_details
 from profsvc.formats.ncu.details_blocks import next_launch, parse, whole_launches
 from profsvc.formats.ncu.details_rows import ColumnPlan
-from tests.formats.both_ways import READERS
+from tests.formats.both_ways import READERS, parts_taken
 from tests.inputs.long_exports import details
 from tests.robustness.damage import damaged
 
@@ -61,8 +61,7 @@ def test_plain_rows_are_read_at_once():
 
 
 def test_the_rows_behind_the_header_are_read_at_once(monkeypatch):
-    parts = []
-    monkeypatch.setattr(ncu_details, "parse", lambda *given: parts.append(parse(*given)) or parts[-1])
+    parts = parts_taken(monkeypatch, ncu_details)
     monkeypatch.setattr(ncu_details, "BLOCK_BYTES", 2000)
     rows = [metric(number // 3, number, f"M{number % 3}") for number in range(300)]
     batches = list(ncu_details.read(io.BytesIO(page(*rows))))

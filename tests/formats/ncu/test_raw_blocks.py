@@ -14,7 +14,7 @@ from profsvc.formats.ncu import raw_blocks as ncu_raw_blocks
 from profsvc.formats.ncu.raw_blocks import ColumnPlan, parse
 from profsvc.formats.parsing.numbers import NumberFormat
 from profsvc.formats.parsing.stream import open_stream
-from tests.formats.both_ways import READERS
+from tests.formats.both_ways import READERS, parts_taken
 from tests.inputs.long_exports import ncu_raw as generated
 from tests.robustness.damage import damaged
 
@@ -59,11 +59,10 @@ def test_plain_rows_are_read_at_once():
 
 
 def test_the_first_blocks_and_those_behind_them_are_read_at_once(monkeypatch):
-    parts = []
     monkeypatch.setattr(line_blocks, "SMALL_BLOCK_BYTES", 1)
     monkeypatch.setattr(ncu_raw, "BLOCK_BYTES", 2000)
     monkeypatch.setattr(ncu_raw, "FIRST_BLOCK_BYTES", 700)
-    monkeypatch.setattr(ncu_raw, "parse", lambda *given: parts.append(parse(*given)) or parts[-1])
+    parts = parts_taken(monkeypatch, ncu_raw)
     batches = list(ncu_raw.read(io.BytesIO(page(*(row(number, number) for number in range(200))))))
     assert all(parts)
     assert sum(part.rows for part in parts) == 200

@@ -10,7 +10,7 @@ from profsvc.formats.nsys import stats as nsys_stats
 from profsvc.formats.nsys.layouts import REPORTS, layout_of
 from profsvc.formats.nsys.stats_blocks import MIN_REPORT_COLUMNS, column_plan, parse
 from profsvc.formats.parsing.records import split_cells
-from tests.formats.both_ways import READERS
+from tests.formats.both_ways import READERS, with_another_cell
 from tests.inputs.long_exports import nsys_trace
 
 READER = READERS["nsys_stats"]
@@ -239,15 +239,7 @@ PIECES = (
 CELLS = st.sampled_from([*PIECES, *(cell for row in ROWS for cell in row.rstrip("\n").split(","))])
 LINES = st.one_of(
     st.sampled_from([*ROWS, KERNEL, COPY, GPU, API, NVTX, BEGUN, "\n"]),
-    st.tuples(st.sampled_from(ROWS), st.integers(0, 20), CELLS).map(
-        lambda three: (
-            ",".join(
-                three[2] if place == three[1] else cell
-                for place, cell in enumerate(three[0].rstrip("\n").split(",", 20))
-            )
-            + "\n"
-        )
-    ),
+    with_another_cell(ROWS, CELLS, 20),
     st.text("=19.,\"'[]() aZ\u00e9\t\r", max_size=30).map(lambda text: text + "\n"),
 )
 

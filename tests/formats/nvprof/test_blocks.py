@@ -9,7 +9,7 @@ from profsvc.formats.nvprof.column_plan import column_plan
 from profsvc.formats.nvprof.lines import TRACE, Layout
 from profsvc.formats.nvprof.values import Values
 from profsvc.formats.parsing.numbers import NumberFormat
-from tests.formats.both_ways import READERS
+from tests.formats.both_ways import READERS, with_another_cell
 from tests.formats.conftest import ODD_NUMBERS
 from tests.inputs.long_exports import gpu_trace
 
@@ -108,15 +108,7 @@ ODD_CELLS = ("1e-05", "2.5e+01", "007", " 5", "5 ", "x", "1,5", '""', "'")
 CELLS = st.sampled_from([*ROW.split(","), *COPY.split(","), *ODD_CELLS])
 LINES = st.one_of(
     st.sampled_from([ROW, COPY, CALL, CALL.replace("[", "("), HEADER + "\n", UNITS + "\n"]),
-    st.tuples(st.sampled_from([ROW, COPY, CALL]), st.integers(0, 16), CELLS).map(
-        lambda three: (
-            ",".join(
-                three[2] if place == three[1] else cell
-                for place, cell in enumerate(three[0].rstrip("\n").split(",", 16))
-            )
-            + "\n"
-        )
-    ),
+    with_another_cell([ROW, COPY, CALL], CELLS, 16),
     st.text("=19.,\"'[]() aZ\u00e9", max_size=30).map(lambda text: text + "\n"),
 )
 

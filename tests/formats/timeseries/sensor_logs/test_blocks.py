@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from profsvc.formats.telemetry import nvidia_smi
 from profsvc.formats.timeseries.sensor_logs.blocks import parse
-from tests.formats.both_ways import READERS
+from tests.formats.both_ways import READERS, with_another_cell
 from tests.inputs.long_exports import smi_log
 
 agree = READERS["nvidia_smi"].agree
@@ -98,15 +98,7 @@ CELLS = st.sampled_from(
 )
 LINES = st.one_of(
     st.integers(0, 9).map(lambda at: rows(10)[at]),
-    st.tuples(st.integers(0, 9), st.integers(0, 6), CELLS).map(
-        lambda three: (
-            ",".join(
-                three[2] if place == three[1] else cell
-                for place, cell in enumerate(rows(10)[three[0]].rstrip("\n").split(","))
-            )
-            + "\n"
-        )
-    ),
+    with_another_cell(rows(10), CELLS, 6),
     st.text("2/: ,.W0\u00e9", max_size=20).map(lambda text: text + "\n"),
 )
 

@@ -12,7 +12,7 @@ from profsvc.formats import generic_timeseries
 from profsvc.formats.timeseries.column_mapping import read_columns
 from profsvc.formats.timeseries.tables import lines as table_lines
 from profsvc.formats.timeseries.tables.blocks import BlockPlan, parse
-from tests.formats.both_ways import READERS
+from tests.formats.both_ways import READERS, parts_taken
 from tests.inputs.long_exports import meter_log
 
 agree = READERS["meters"].agree
@@ -35,13 +35,7 @@ def log(*lines, header=HEADER):
 
 
 def test_most_rows_of_a_long_log_are_taken_at_once(monkeypatch):
-    taken = []
-
-    def noted(*given):
-        taken.append(parse(*given))
-        return taken[-1]
-
-    monkeypatch.setattr(table_lines, "parse", noted)
+    taken = parts_taken(monkeypatch, table_lines)
     agreed = list(generic_timeseries.read(io.BytesIO("".join(meter_log(3000)).encode())))
     assert sum(batch.lines_stored for batch in agreed) == 3000
     # Two walks, each with a first row that goes alone.
@@ -312,8 +306,7 @@ def test_spare_cells_give_the_same_both_ways(of_header, of_rows, odd):
 
 @pytest.mark.parametrize("spare", ["", ",", ",,"])
 def test_rows_with_spare_cells_are_taken_at_once(spare, monkeypatch):
-    parts = []
-    monkeypatch.setattr(table_lines, "parse", lambda *given: parts.append(parse(*given)) or parts[-1])
+    parts = parts_taken(monkeypatch, table_lines)
     lines = [f"{n},{n}.5,{40 + n}.25{spare}\n" for n in range(600)]
     list(generic_timeseries.read(io.BytesIO(log(*lines, header="Time (s),Power (W),Board (degC)"))))
     assert sum(part.rows for part in parts if part) > 200
