@@ -145,25 +145,45 @@ class _DuplicateSearch:
         """
         if close is None:
             close = files_with_same_start(self.connection, self.run_id, file.upload_id)
-        reason = None
-        for other in earlier:
-            if other.upload_id in close and other.tool == file.tool and same_report(self.connection, file, other):
+        if self._place_by_report(file, [other for other in earlier if other.upload_id in close]) or again:
+            return
+        others = [other for other in earlier if other.upload_id not in self.first]
+        if self._place_by_numbers(file, others):
+            return
+        is_placed, reason = self._place_by_execution(file, others)
+        if not is_placed and (reason is not None or file.upload_id in self.first):
+            self._forget(file)
+            self._mark(file, None, reason)
+
+    def _place_by_report(self, file: LaunchFile, others: Sequence[LaunchFile]) -> bool:
+        """Take the launches for those of another page of the same report, if one of ``others`` is such a page."""
+        for other in others:
+            if other.tool == file.tool and same_report(self.connection, file, other):
                 self._forget(file)
                 shift = (other.upload_id - file.upload_id) * IDS_PER_UPLOAD
                 self.connection.execute(_INSERT_TWINS, {"shift": shift, **file.bounds})
                 first = self.by_id[self.first.get(other.upload_id, other.upload_id)]
                 self._mark(file, first, f"of the same report as {other}")
-                return
-        for other in earlier if not again else ():
-            if other.upload_id in self.first or not self.kernels.may_contain(file, other):
+                return True
+        return False
+
+    def _place_by_numbers(self, file: LaunchFile, others: Sequence[LaunchFile]) -> bool:
+        """Take the launches for those with the same process and ID, if one of ``others`` has them all."""
+        for other in others:
+            if not self.kernels.may_contain(file, other):
                 continue
             if (numbered := numbered_launches(self.connection, file, other)) is not None:
                 self._forget(file)
                 self._write(list(numbered), list(numbered.values()))
                 self._mark(file, other, f"its launches are those of {other} with the same process and ID")
-                return
-        for other in earlier if not again else ():
-            if other.upload_id in self.first or not self._differ(file, other):
+                return True
+        return False
+
+    def _place_by_execution(self, file: LaunchFile, others: Sequence[LaunchFile]) -> tuple[bool, str | None]:
+        """Find the launches in the trace of the same execution; return also why those of the first are others."""
+        reason = None
+        for other in others:
+            if not self._differ(file, other):
                 continue
             found = same_execution(self.connection, file, other, self.kernels)
             if isinstance(found, str):
@@ -174,10 +194,8 @@ class _DuplicateSearch:
             self._write(own.tolist(), theirs.tolist())
             which = "" if alone else "; which of those that are alike cannot be told, and the first that fit are taken"
             self._mark(file, other, f"its launches are launches of {other}{which}")
-            return
-        if not again and (reason is not None or file.upload_id in self.first):
-            self._forget(file)
-            self._mark(file, None, reason)
+            return True, None
+        return False, reason
 
     def _differ(self, file: LaunchFile, other: LaunchFile) -> bool:
         """Return whether two files may be from one execution despite different times: a profile and a trace."""
