@@ -200,9 +200,9 @@ def _rewriting(head: bytes, matches: list[Reader], name: str | None) -> tuple[Re
         return None
     for one, before, headers in rewritings_of(head):
         found = _matches(before)
-        if len(found) != 1 or (found[0] in _TEXTS and one is not PREFIX):
+        if len(found) != 1 or (found[0] in _TEXTS and one is not PREFIX) or (one in OF_R and found[0] not in SENSORS):
             continue
-        if found != matches or one is PREFIX or (one not in OF_R and found[0].sniff(headers)):
+        if found != matches or one is PREFIX or found[0].sniff(headers):
             if one is PREFIX and len(processes := processes_of(head)) > 1:
                 raise _several_processes(processes, name or "FILE")
             return one, found[0]

@@ -57,6 +57,13 @@ def test_unknown_format(head, seen):
     assert seen in str(caught.value)
 
 
+def test_quotes_of_another_program_are_undone_for_logs_of_boards_alone():
+    log = b'"timestamp","index","power.draw [W]"\n"2026/03/04 05:06:07.250",0,171.5\n'
+    assert formats.read(io.BytesIO(log))[0].NAME == "nvidia-smi"
+    with pytest.raises(UnknownFormatError, match='begins with \'"LabVIEW Measurement"'):
+        formats.read(io.BytesIO(b'"LabVIEW Measurement","",""\nTime,Dev1/ai0 (Volts)\n'), name="a.csv")
+
+
 @pytest.mark.parametrize(
     "head", [b"\xfd7zXZ\x00\x00\x04\xe6", b"\x00\x01\x02\x03", b"\x93NUMPY\x01\x00v", b"\x7fELF\x02\x01,1;2\n"]
 )

@@ -168,7 +168,7 @@ OF_R = (
     Rewriting("quotes around names and texts", _is_quoted_row, without_needless_quotes),
     Rewriting("row names of R, and quotes around names and texts", _is_header_of_r, _without_row_names),
 )
-"""Quotes that most readers know themselves: they are undone only for a file that is not recognized with them."""
+"""Quotes that most readers know themselves: they are undone for logs of boards, whose tools write none."""
 REWRITINGS = (
     Rewriting("blanks after commas", _is_header_with_blanks, without_blanks),
     Rewriting("quotes around each line", lambda line: without_outer_quotes(line) != line, without_outer_quotes),
