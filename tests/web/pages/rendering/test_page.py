@@ -1,8 +1,8 @@
 """What every page has: a strict policy, a tag of its bytes, links under a proxy's path, errors in the same words."""
 
+import html
 import re
 import shutil
-from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 import pytest
@@ -24,16 +24,12 @@ HTML = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 NAMED = r"\d+|(?<=explain/)[^?]*|(?<=history/)[^?]*|(?<=devices/)[^?]*"
 
 
-class Links(HTMLParser):
-    """The addresses in a page."""
+ADDRESS = re.compile(r'\s(?:href|src|action|data-upload|data-runs)="([^"]*)"')
 
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
 
-    def handle_starttag(self, tag, attrs):
-        self.found += [value for name, value in attrs if name in ("href", "src", "action", "data-upload", "data-runs")]
+def links_of(text):
+    """The addresses in a page, of which every attribute stands in quotes; a parser takes a hundred times as long."""
+    return [html.unescape(address) for address in ADDRESS.findall(text)]
 
 
 def luminance(colour):
@@ -119,7 +115,7 @@ def test_files_of_pages_never_go_stale(shown):
         assert shown.service.http.get(str(answer.url), headers={"if-none-match": tag}).status_code == 304
     for wrong in ("style.css", "style-0000000000000000.css", "..%2F..%2Fapp.py", "page-x.js"):
         assert shown.service.get(f"/static/{wrong}").status_code == 404
-    linked = [link for link in Links(shown.html("/")).found if "/static/" in link]
+    linked = [link for link in links_of(shown.html("/")) if "/static/" in link]
     assert len(linked) == 3
     assert {link.rpartition("/")[2] for link in linked} <= names
 
@@ -130,11 +126,11 @@ def test_every_link_stays_under_the_path_of_the_proxy(shown):
     with running(below, endpoint=Endpoint(root_path="/tools/profsvc")) as service:
         for one in WALKED:
             text = service.http.get(f"{service.url}/tools/profsvc{shown.path(one.path)}", headers=HTML).text
-            found = [link for link in Links(text).found if not link.startswith("#")]
+            found = [link for link in links_of(text) if not link.startswith("#")]
             assert len(found) > 5
             assert [link for link in found if not link.startswith("/tools/profsvc/")] == [], one.name
             assert "/tools/profsvc/tools" not in text
-        link = next(link for link in Links(text).found if "style" in link)
+        link = next(link for link in links_of(text) if "style" in link)
         assert service.http.get(service.url + link).status_code == 200
 
 
@@ -159,7 +155,7 @@ def test_no_link_of_the_service_is_broken(shown):
     """Every page and file that a page leads to answers."""
     seen = set()
     for one in WALKED:
-        for link in Links(shown.html(one.path)).found:
+        for link in links_of(shown.html(one.path)):
             if link.startswith("/") and link not in seen and not link.startswith(("/v1/", "/logout", "/theme")):
                 seen.add(link)
     kinds = {}
@@ -172,12 +168,11 @@ def test_no_link_of_the_service_is_broken(shown):
 
 
 def test_the_same_as_data_is_there(shown):
-    for one in WALKED:
-        links = [link for link in Links(shown.html(one.path)).found if link.startswith("/v1/")]
-        for link in links:
-            if link.startswith("/v1/uploads"):
-                continue
-            assert shown.service.get(link).status_code == 200, (one.name, link)
+    links = {link: one.name for one in WALKED for link in links_of(shown.html(one.path)) if link.startswith("/v1/")}
+    assert len(links) > len(WALKED)
+    for link, name in links.items():
+        if not link.startswith("/v1/uploads"):
+            assert shown.service.get(link).status_code == 200, (name, link)
 
 
 def test_errors_are_pages_for_who_asks_for_pages(shown):
