@@ -286,13 +286,13 @@ def first_of(names: Iterable[str], most: int = MAX_NAMED, sign: str = ", ") -> s
     return sign.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def counted(count: int, what: str) -> str:
-    """Return how many there are of something, as words.
+def counted(count: int | str, what: str) -> str:
+    """Return how many there are of something, as words; ``count`` may be a number as it is shown.
 
-    >>> counted(1, "launch"), counted(0, "sample"), counted(12_000, "query")
-    ('1 launch', '0 samples', '12000 queries')
+    >>> counted(1, "launch"), counted(0, "sample"), counted("12,000", "query"), counted(f"{1.0:g}", "SM")
+    ('1 launch', '0 samples', '12,000 queries', '1 SM')
     """
-    if count == 1:
+    if str(count) == "1":
         return f"1 {what}"
     if what.endswith("y"):
         return f"{count} {what[:-1]}ies"

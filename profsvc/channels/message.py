@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from profsvc.channels.configuration import Channel
+from profsvc.errors import counted
 
 MAX_LINE_CHARS = 300
 MAX_LINES = 20
@@ -50,7 +51,7 @@ def chat_lines(message: Message) -> list[str]:
     """Return the lines for a chat: few enough, and each short enough."""
     shown = [one_line(line) for line in message.lines[:MAX_LINES]]
     more = len(message.lines) - len(shown)
-    return [*shown, *([f"and {more} more lines in the report"] if more else [])]
+    return [*shown, *([f"and {counted(more, 'more line')} in the report"] if more else [])]
 
 
 def to_valid_unicode(text: str) -> str:

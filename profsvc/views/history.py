@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profsvc import specs, store
-from profsvc.errors import NotFoundError, UsageError, first_of
+from profsvc.errors import NotFoundError, UsageError, counted, first_of
 from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.kernel_names import matching_kernels, short_kernel_name
 from profsvc.reports.kernel_names import labels
@@ -349,7 +349,7 @@ def _notes(points: Sequence[Row], series: Sequence[Row], about: Quantity, older:
     said = []
     if older is not None:
         runs = len({point["run_id"] for point in points})
-        said.append(f"showing the newest {runs} runs; for older ones use before {older}")
+        said.append(f"showing the newest {counted(runs, 'run')}; for older ones use before {older}")
     if about.name != MEAN and (several := sum((point["files"] or 0) > 1 for point in points)):
         said.append(
             f"{several} runs have the kernel in several files; their median and 95th percentile are those of the "

@@ -78,7 +78,8 @@ def backup(
         numbers = ", ".join(map(str, done.unfinished))
         print_message(f"warning: run {numbers} was being analyzed; profsvc doctor finishes the analysis in the copy")
     if done.missing:
-        print_message(f"warning: {done.missing} kept files are missing in the store itself; profsvc doctor lists them")
+        lacking = counted(done.missing, "kept file")
+        print_message(f"warning: the store itself lacks {lacking}; profsvc doctor lists them")
 
 
 @group.function()

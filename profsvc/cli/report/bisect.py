@@ -15,7 +15,7 @@ from profsvc.cli.console.common import OutputOption, open_engine, print_json, pr
 from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.console.exit_codes import INTERRUPTED
 from profsvc.cli.load.upload import store_files, taking
-from profsvc.errors import InputError
+from profsvc.errors import InputError, counted
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -93,7 +93,7 @@ def bisect(
     best = state["best"]["commit"]
     if state["found"] and best != state["outside"]["commit"] and (merged := commits.merge_of(repo, best)):
         print_message(
-            f"{best[:SHORT]} merged {merged.commits} commits; search them with: profsvc bisect {finding} --repo "
+            f"{best[:SHORT]} merged {counted(merged.commits, 'commit')}; search with: profsvc bisect {finding} --repo "
             f"{shlex.quote(str(repo))} --good {merged.base[:SHORT]} --bad {merged.tip[:SHORT]}"
         )
 
@@ -121,7 +121,7 @@ def _verdict(state: Mapping[str, Any], finding: Mapping[str, Any]) -> str:
             f"{best['author']} ({best['subject']}); probability {100 * best['probability']:.3g} %"
         )
     left = f"the code may not be the cause: {context}; " if context and not state["outside"]["runs"] else ""
-    left += f"{state['suspects']} of {count} commits left, {state['first_suspect'][:SHORT]} to "
+    left += f"{state['suspects']} of {counted(count, 'commit')} left, {state['first_suspect'][:SHORT]} to "
     left += state["last_suspect"][:SHORT]
     if state["measure"] is None:
         return f"{left}; no other commit can be measured"
@@ -146,7 +146,7 @@ def _measure(
             break
         (known,) = (one for one in _all(state) if one["commit"] == commit)
         number = known["runs"] + 1
-        print_message(f"measuring {commit[:SHORT]} (run {number} of it; {state['suspects']} commits left)")
+        print_message(f"measuring {commit[:SHORT]} (run {number} of it; {counted(state['suspects'], 'commit')} left)")
         commits.check_out(repository, folder, commit)
         name = f"finding {state['finding_id']} {commit[:SHORT]} run {number}"
         tags = {"bisect": str(state["finding_id"])}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from profsvc.errors import counted
 from profsvc.reports.plots import figure as figures
 from profsvc.reports.plots import label_placement
 from profsvc.reports.plots.figure import Theme, shown
@@ -177,7 +178,7 @@ def _draw(axes: Any, names: Any, points: Sequence[Point], theme: Theme, kinds: S
     if len(points) == 1:
         lines = [shown(points[0].row["kernel"], MAX_NAME_CHARS)]
     elif rest > 0:
-        lines.append(f"and {rest} more kernels")
+        lines.append(f"and {counted(rest, 'more kernel')}")
     names.text(-0.1, 0.99, "\n".join(lines), fontsize=WORDS, color=theme.ink, va="top", linespacing=1.5,
                transform=names.transAxes, parse_math=False)  # fmt: skip
     for number in sorted({point.kind for point in points}):

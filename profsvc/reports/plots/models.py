@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from profsvc.errors import counted
 from profsvc.reports.plots import figure as figures
 from profsvc.reports.plots import launches as launch_points
 from profsvc.reports.plots.figure import DARK, LIGHT, Theme, shown
@@ -64,7 +65,7 @@ def _series(
     theme: Theme,
 ) -> None:
     said = next((row for row in scores if row["source"] == source and row["criterion"] == "overall"), None)
-    words = f"\u2009{shown(source, 24)}, {len(own)} pairs"
+    words = f"\u2009{shown(source, 24)}, {counted(len(own), 'pair')}"
     if said is not None and said["median_factor"] is not None:
         words += f", median error {factor(said['median_factor'])}"
     x, y = ([row[name] for row in own] for name in ("predicted", "achieved"))

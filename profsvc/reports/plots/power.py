@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from profsvc.errors import counted
 from profsvc.reports.plots import figure as figures
 from profsvc.reports.plots.figure import DARK, LIGHT, Theme, shown
 
@@ -217,7 +218,7 @@ def performance_per_watt(curves: Sequence[Efficiency], title: str, form: str = "
             axes.plot(curve.sms[order], share[order], "o-", color=colour, markersize=5, linewidth=1.3)
             if np.isfinite([curve.low, curve.high]).all():
                 axes.axvspan(curve.low, curve.high, color=colour, alpha=0.12, linewidth=0)
-            name = f"\u2009{shown(curve.label, MAX_LABEL_CHARS)}: best on {curve.best:g} SMs"
+            name = f"\u2009{shown(curve.label, MAX_LABEL_CHARS)}: best on {counted(format(curve.best, 'g'), 'SM')}"
             within = (
                 "" if not curve.low < curve.high else f" ({curve.low:g} to {curve.high:g} not significantly different)"
             )

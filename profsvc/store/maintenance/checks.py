@@ -213,7 +213,8 @@ def _unread(newest: int) -> CheckFunction:
 def _unfinished(engine: Engine, files: BlobStore) -> Iterator[Check]:
     found = cleanup.unneeded_files(engine, files)
     count = len(found.leftovers) + len(found.orphans)
-    words = f"{len(found.leftovers)} leftovers in the spool, {len(found.orphans)} kept files without an upload"
+    leftovers, orphans = counted(len(found.leftovers), "leftover"), counted(len(found.orphans), "kept file")
+    words = f"{leftovers} in the spool, {orphans} without an upload"
     under_way = " (an upload under way may be among them)" if count and not blob_store.is_unused(files) else ""
     yield Check("unfinished uploads", "warn" if count else "ok", words + under_way, "profsvc db prune" if count else "")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from profsvc import specs, store
 from profsvc.analysis.launches import memory_traces
-from profsvc.errors import NotFoundError, UsageError
+from profsvc.errors import NotFoundError, UsageError, counted
 from profsvc.specs.advice.causes import Cause, causes
 from profsvc.views.catalog import titles_and_hints
 from profsvc.views.explain import models as explain_models
@@ -94,7 +94,7 @@ def _meaning(name: str) -> dict[str, Any]:
     if name in known:
         return _of_counter(name)
     if used := _counters_using(name):
-        return {"name": name, "kind": "metric", "meaning": f"vendor metric, used by {len(used)} counters",
+        return {"name": name, "kind": "metric", "meaning": f"vendor metric, used by {counted(len(used), 'counter')}",
                 "counters": used}  # fmt: skip
     if name in inputs:
         return explain_models.explain_input(name)

@@ -12,7 +12,7 @@ import numpy as np
 from profsvc import store
 from profsvc.analysis.models import what_if as analysis
 from profsvc.analysis.potential.tensor_work import TENSOR_TYPES
-from profsvc.errors import NotFoundError, first_of
+from profsvc.errors import NotFoundError, counted, first_of
 from profsvc.reports.rows import plain
 from profsvc.views.launches.listing import LIMIT, launches_of
 from profsvc.views.models.launch_models import known_of
@@ -135,7 +135,7 @@ def _roofline(of: Plots) -> Plot:
     known, notes, truncated = _answers(of, "roofline", "attainable")
     device = known[0][0]["device"]
     if others := [launch for launch, _ in known if launch["device"] != device]:
-        notes.append(f"excluded: {len(others)} launches on devices other than {device}")
+        notes.append(f"excluded: {counted(len(others), 'launch')} on devices other than {device}")
     rows, none = [], []
     for launch, said in known:
         if launch["device"] != device:

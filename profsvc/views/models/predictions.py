@@ -18,7 +18,7 @@ from profsvc.analysis.changes.kernels.changed_kernels import (
 )
 from profsvc.analysis.changes.kernels.kernel_matching import MAPPED
 from profsvc.analysis.changes.outcomes import REGRESSION, kernel_outcomes
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, counted
 from profsvc.formulas.numerics import prediction_accuracy as formula
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _words(threads: tuple[float, float] | None) -> str:
     if threads is None:
         return "an unknown number of threads"
     least, most = threads
-    return f"{least:.0f} threads" if least == most else f"{least:.0f} to {most:.0f} threads"
+    return counted(f"{least:.0f}", "thread") if least == most else f"{least:.0f} to {most:.0f} threads"
 
 
 def _names(one: Row, what: str) -> set[str]:

@@ -130,7 +130,7 @@ def _warps(engine: "Engine", run_id: int, limit: int | None) -> tuple[list[dict[
         errors = np.abs(np.log(ratios))
         notes.append(
             f"here: off by a factor of {np.exp(np.median(errors)):.3g} in the median and {np.exp(errors.max()):.3g} at "
-            f"worst, over {len(ratios)} launches"
+            f"worst, over {counted(len(ratios), 'launch')}"
         )
     if lacking:
         notes.append(f"some launches have no answer, because their exports lack: {', '.join(lacking)}")

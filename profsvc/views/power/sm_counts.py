@@ -8,7 +8,7 @@ import numpy as np
 from profsvc.analysis.power.options import Options
 from profsvc.analysis.power.sweeps.sms import CORES, SAVINGS
 from profsvc.analysis.power.sweeps.sms import MODEL as LAWS
-from profsvc.errors import NotFoundError
+from profsvc.errors import NotFoundError, counted
 from profsvc.formulas.power.core_count import energy_savings, optimal_cores_scan
 from profsvc.views.models.plots import plot
 from profsvc.views.power.run_power import power
@@ -129,7 +129,8 @@ def _launch_reason(found: Row, best: float) -> str | None:
     low, high = found["measured_sms"]
     if low <= best <= high:
         return None
-    return f"it would be {best:.0f} SMs, but the power was measured on {low:.0f} to {high:.0f} SMs; measure it there"
+    sms = counted(f"{best:.0f}", "SM")
+    return f"it would be {sms}, but the power was measured on {low:.0f} to {high:.0f} SMs; measure it there"
 
 
 def _known(value: Any) -> float | None:

@@ -51,7 +51,7 @@
     head.append(` as ${result.format} in `);
     const link = appendElement(head, "a", result.run);
     link.href = form.dataset.runs + result.run_id;
-    const counts = appendElement(item, "p", `${number(result.lines)} lines: ${number(result.lines_stored)} stored, ${number(result.lines_skipped)} skipped, ${number(result.lines_rejected)} rejected`
+    const counts = appendElement(item, "p", `${number(result.lines)} line${result.lines === 1 ? "" : "s"}: ${number(result.lines_stored)} stored, ${number(result.lines_skipped)} skipped, ${number(result.lines_rejected)} rejected`
       + (result.launches ? `; ${number(result.launches)} launches` : "") + (result.samples ? `; ${number(result.samples)} readings` : ""));
     if (result.lines_rejected) {
       counts.append(" (");

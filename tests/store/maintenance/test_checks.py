@@ -34,7 +34,7 @@ def test_doctor_finds_what_is_unfinished(full: Engine, files: BlobStore) -> None
     checks = found(full, files, deep=True)
     assert checks["unfinished uploads"][1:] == (
         "warn",
-        "1 leftovers in the spool, 1 kept files without an upload",
+        "1 leftover in the spool, 1 kept file without an upload",
         "profsvc db prune",
     )
     assert checks["analysis"][1:] == (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from profsvc.errors import counted
 from profsvc.reports.rows import visible
 from profsvc.reports.text.cells import fitted_table, page_of
 from profsvc.reports.text.launches.source_lines import file_names
@@ -32,7 +33,7 @@ def _page(before: Row, after: Row, rows: Sequence[Row], width: int | None, every
     yield from fitted_table(COLUMNS, [_row(row, names) for row in shown], width, ("stall",)) if shown else ["no lines"]
     yield ""
     if len(rows) > len(shown):
-        yield f"not shown: {len(rows) - len(shown)} lines with less change. All: --all"
+        yield f"not shown: {counted(len(rows) - len(shown), 'line')} with less change. All: --all"
     yield "before, after: the share of the samples of the launch that the line has, of its duration where that is known"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profsvc import specs
+from profsvc.errors import counted
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell
 from profsvc.reports.text.cells import BAR_WIDTH, bar, bounded, page_of
@@ -63,7 +64,7 @@ def _heading(one: Row, published: bool) -> Iterable[str]:
     took = "no duration" if duration_ns is None else _duration(duration_ns, 6)
     of = "#" + str(launch["launch_index"])
     if launch["launch_index"] is None:
-        of = f"mean of {launch['launches'] or '?'} launches of"
+        of = f"mean of {counted(launch['launches'] or '?', 'launch')} of"
     yield f"{of} {launch['kernel']}"
     yield f"   {' '.join(shapes)} on {launch['device'] or '?'}; {took}"
     if bound and bound["speedup"] is not None:

@@ -103,7 +103,7 @@ def summary(line: Row, names: Mapping[str | None, str]) -> str:
     ...          "main_cause_fraction": 0.5}, names)
     'a.cu line 44: 92.0 % of the samples, Wait; Barriers: 50.0 % of the time'
     """
-    share = f"{line['samples']} samples"
+    share = counted(line["samples"], "sample")
     if line["samples_fraction"] is not None:
         share = f"{100 * line['samples_fraction']:.1f} % of the samples"
     caused = line.get("time_fraction")

@@ -92,7 +92,7 @@ def best_sms_words(row: Mapping[str, Any]) -> str:
     if row["best_sms"] is None:
         words = f"{name}: no best number of SMs"
     else:
-        words = f"{name}: most work per joule on {row['best_sms']:.0f} SMs"
+        words = f"{name}: most work per joule on {counted(format(row['best_sms'], '.0f'), 'SM')}"
         if row["low"] is not None and row["low"] < row["high"]:
             words += f" ({row['low']:.0f} to {row['high']:.0f} are equally good within the errors)"
     if row["reason"]:

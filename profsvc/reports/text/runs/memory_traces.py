@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from profsvc.errors import counted
 from profsvc.reports.rows import cell, render
 
 Row = Mapping[str, Any]
@@ -25,9 +26,10 @@ def traces(found: Sequence[Row], width: int | None = None) -> Iterator[str]:
             yield f"{head}: not simulated: {one['reason']}"
             continue
         left_out = f" ({one['blocks_left_out']:,} further blocks left out)" if one["blocks_left_out"] else ""
-        yield f"{head}: {one['blocks']:,} blocks{left_out}, {one['lines']:,} lines in {_orders(one['draws'])}"
+        blocks, lines = counted(f"{one['blocks']:,}", "block"), counted(f"{one['lines']:,}", "line")
+        yield f"{head}: {blocks}{left_out}, {lines} in {_orders(one['draws'])}"
         sizes = ", ".join(f"{level.upper()} {_size(one, level)}" for level in ("l1", "l2"))
-        yield f"  {one['device']}: {one['sms']} SMs with {one['slots']} blocks each, {sizes}"
+        yield f"  {one['device']}: {counted(one['sms'], 'SM')} with {counted(one['slots'], 'block')} each, {sizes}"
         yield from _table(LEVELS, one["levels"], width)
         more = one["sites_in_all"] - len(one["sites"])
         yield "  sites with most cache lines from DRAM" + (f", and {more} more in v1_trace_sites" if more else "")
@@ -42,7 +44,7 @@ def _orders(draws: int) -> str:
 
 def _size(one: Row, level: str) -> str:
     sets, ways = one[f"{level}_sets"], one[f"{level}_ways"]
-    return f"{sets} sets of {ways} lines of {one['line_bytes']} B"
+    return f"{sets} sets of {counted(ways, 'line')} of {one['line_bytes']} B"
 
 
 def _table(columns: Mapping[str, str], rows: Sequence[Row], width: int | None) -> list[str]:

@@ -179,7 +179,7 @@ def _name(one: Saving, room: int) -> str:
     """
     which = "" if one.number is None else f"#{one.number}"
     if one.launches > 1:
-        which = ", ".join([f"{one.launches} launches", *([f"most in {which}"] if which else [])])
+        which = ", ".join([counted(one.launches, "launch"), *([f"most in {which}"] if which else [])])
     after = f" ({which})" if which else ""
     return middle(visible(one.kernel), room - len(after)) + after
 

@@ -246,8 +246,8 @@ class Sensors:
         connection.execute(query, rows)
         said = [words for index, (name, limits) in sorted(self.limits.items())
                 if (words := self._outside(connection, index, name, limits))]  # fmt: skip
-        more = [f"and of {len(said) - MAX_NAMED_SENSORS} sensors more"] if len(said) > MAX_NAMED_SENSORS else []
-        return said[:MAX_NAMED_SENSORS] + more
+        more = len(said) - MAX_NAMED_SENSORS
+        return said[:MAX_NAMED_SENSORS] + ([f"and of {counted(more, 'sensor')} more"] if more > 0 else [])
 
     def _outside(self, connection: Connection, index: int, name: str, limits: specs.PlausibleRange) -> str:
         """Flag a sensor with readings outside its range, and say so."""

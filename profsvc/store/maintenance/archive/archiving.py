@@ -125,7 +125,7 @@ def archive_month(engine: Engine, month: Month, address: str, tell: Progress = l
     for view in contents.VIEWS:
         path = contents.view_path(view, month.month, part)
         files[path], _ = _write(place, path, schema_of_view(view), groups, partial(_of_view, engine, view))
-        tell(f"{month.month}: {view.removeprefix('v1_')} written, {files[path]['rows']:,} rows")
+        tell(f"{month.month}: {view.removeprefix('v1_')} written, {counted(format(files[path]['rows'], ','), 'row')}")
     for name, table in contents.TABLES.items():
         path = contents.table_path(name, month.month, part)
         rows_of = partial(_of_table, engine, name, table)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def _warps(described: "Description", warps: Any) -> Answer:
     full = np.flatnonzero(curve.bound != BOUNDS.index("latency"))
     notes = ["balance is computation over memory time: 1 where the kernel is balanced, below 1 where memory is slower"]
     notes.append(
-        f"the latency is hidden from {scan[full[0]]:g} warps on; then {BOUNDS[curve.bound[full[0]]]} sets the time"
+        f"the latency is hidden from {counted(format(scan[full[0]], 'g'), 'warp')} on; "
+        f"then {BOUNDS[curve.bound[full[0]]]} sets the time"
         if full.size
         else f"{scan[-1]:g} warps do not hide the latency"
     )

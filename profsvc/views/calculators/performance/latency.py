@@ -1,6 +1,6 @@
 """``latency-hiding`` and ``simt-usage``: warps that hide a wait, and lanes that do work."""
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 from profsvc.views.calculators.declaration import QUANTITIES, Answer, Calculator, Example, Input, Values, quantity
 
 HIDING = ("warps", "exposed_cycles", "exposed_share", "hidden", "pipeline_full")
@@ -24,7 +24,7 @@ def latency_hiding(values: Values) -> Answer:
     notes = [
         f"{needed:g} warps hide a memory period of {M:g} cycles behind {C:g} of computation, "
         f"{np.ceil(needed / ilp):g} with {ilp:g} independent instructions each",
-        f"an instruction of a warp issues in {issue:g} cycles, so {pipeline:g} warps "
+        f"an instruction of a warp issues in {counted(format(issue, 'g'), 'cycle')}, so {pipeline:g} warps "
         f"({pipeline * values['warp']:g} threads) fill {values['stages']:g} stages",
     ]
     scan = np.arange(1, max(2.0, needed + 2, warps.max()) + 1)

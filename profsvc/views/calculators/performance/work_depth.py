@@ -1,6 +1,6 @@
 """``work-depth``: time of an algorithm on a number of processors, and how many of them help."""
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
 
 COLUMNS = ("processors", "steps", "speedup", "efficiency", "most_speedup")
@@ -18,7 +18,7 @@ def work_depth(values: Values) -> Answer:
             raise UsageError("tree gives work and depth; leave out work and depth, or the tree")
         tree = formulas.reduction_tree(values["tree"])
         work, depth = float(tree.work), float(tree.depth)
-        notes.append(f"tree of {values['tree']} values: work {work:g}, depth {depth:g}")
+        notes.append(f"tree of {counted(values['tree'], 'value')}: work {work:g}, depth {depth:g}")
     if work is None or depth is None:
         raise UsageError("work and depth are missing; give both, or a tree")
     if depth > work:

@@ -1,6 +1,6 @@
 """``energy cores``: speedup and energy efficiency with other numbers of cores and other clocks."""
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
 
 COLUMNS = ("cores", "clock_mhz", "time_s", "power_w", "energy_j", "speedup", "efficiency", "better")
@@ -28,13 +28,14 @@ def energy_cores(values: Values) -> Answer:
     columns = (cores, clock, time, power, energy, gain.speedup, gain.efficiency, [QUADRANTS[q] for q in gain.quadrant])
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
     series = [
-        {"name": f"{number:g} cores", "x": gain.speedup[cores == number], "y": gain.efficiency[cores == number],
+        {"name": counted(format(number, "g"), "core"),
+         "x": gain.speedup[cores == number], "y": gain.efficiency[cores == number],
          "points": True}
         for number in dict.fromkeys(values["cores"])
     ]  # fmt: skip
     figure = {"title": "Energy efficiency over speedup", "x": "speedup", "y": "energy efficiency", "log": "xy",
               "series": series}  # fmt: skip
-    notes = [f"over {cores[0]:g} cores at {clock[0]:g} MHz; better says what is less than there"]
+    notes = [f"over {counted(format(cores[0], 'g'), 'core')} at {clock[0]:g} MHz; better says what is less than there"]
     line = formulas.linearity(gain.speedup, gain.efficiency)
     if line.curvature == line.curvature:
         notes.append(

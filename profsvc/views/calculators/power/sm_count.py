@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _best(scan: "CoreScan", n: Any, total: int | None, *, refused: bool) -> str:
         return f"no best number of SMs: the most work per joule is on the largest measured, {n[-1]:g}{of}; measure more"
     within = f"; {low:g} to {high:g} are equally good within the errors" if low < high else ""
     end = "; it is the smallest measured, fewer may be better" if best == n[0] > 1 else ""
-    return f"most work per joule: {best:g} SMs{within}{end}"
+    return f"most work per joule: {counted(format(best, 'g'), 'SM')}{within}{end}"
 
 
 def _law(n: "np.ndarray[Any, Any]", power: Any, total: float, idle: float | None) -> Sequence[str]:

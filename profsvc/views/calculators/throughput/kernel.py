@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from profsvc.errors import UsageError
+from profsvc.errors import UsageError, counted
 from profsvc.views.calculators.declaration import Answer, Calculator, Example, Input, Values
 
 COLUMNS = ("warps", "sms", "bandwidth_gb_per_s", "gflop_per_s", "without_memory_gflop_per_s", "efficiency",
@@ -97,7 +97,8 @@ def _requests_together(kernel: dict[str, Any]) -> tuple[float, list[str]]:
     found = memory_strength(loads, uses)
     if found.flags:
         raise UsageError("[kernel] loads: they must go up, and each first use comes after its load")
-    return float(found.value), [f"{found.value:g} requests together: {len(loads)} loads in {found.groups:g} batches"]
+    requests, all_loads = counted(f"{found.value:g}", "request"), counted(len(loads), "load")
+    return float(found.value), [f"{requests} together: {all_loads} in {found.groups:g} batches"]
 
 
 def _inputs(kernel: dict[str, Any], machine: dict[str, Any], strength: float, processor: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from profsvc import store
-from profsvc.errors import NotFoundError, ProfsvcError, UsageError
+from profsvc.errors import NotFoundError, ProfsvcError, UsageError, counted
 from profsvc.reports import history_labels
 from profsvc.reports.kernel_names import labelled
 from profsvc.reports.plots import history as history_plot
@@ -92,7 +92,7 @@ def _alt_text(view: dict[str, Any]) -> str:
     spread = f"{min(values) / size:.4g} to {max(values) / size:.4g} {unit}".rstrip() if values else "without a value"
     steps = len(view["steps"])
     return (
-        f"{history_plot.title_of(view)}: {len(view['points'])} points, {spread}, "
+        f"{history_plot.title_of(view)}: {counted(len(view['points']), 'point')}, {spread}, "
         f"{steps or 'no'} detected change{'s' * (steps != 1)}. The table below lists all points."
     )
 
