@@ -69,3 +69,11 @@ def test_rows_that_lack_a_cell_are_not_filled_by_the_comma_of_their_time():
     header = "timestamp,utilization.gpu,memory.used,power.draw\n"
     rows = "".join(f"2025-11-02T17:03:{n % 60:02},123456789+01:00,38, {n}\n" for n in range(3000))
     assert "line 2: it has 3 cells but needs 4" in READERS["nvidia_smi"].agree((header + rows).encode())
+
+
+def test_a_last_row_that_is_cut_is_rejected_where_commas_end_the_lines():
+    row = "2026/03/01 02:00:0{}.000, {}.50 W,\n"
+    data = "timestamp, power.draw [W],\n" + row.format(1, 100) + row.format(2, 101)
+    found, account, *_ = READERS["nvidia_smi"].agree((data + "2026/03/01 02:00:03.000, 10,").encode(), block=1)
+    assert account == [2, 1, 1]
+    assert found["rejects"][0]["line"] == 4

@@ -159,7 +159,7 @@ class Log:
         if self._has_repeats(part.ns, chunk):
             return False
         self.clock.kind = LOCAL
-        self._above = part.columns[-1][part.rows - 1]
+        self._above = part.columns[self._width - 1][part.rows - 1]
         self._store_chunk(chunk)
         return True
 
