@@ -1,4 +1,4 @@
 """The version of the analysis of launches, for what asks for it alone."""
 
-VERSION = "47"
+VERSION = "48"
 """Raised when any number changes for the same input."""

@@ -15,7 +15,7 @@ from profsvc.cli.console.exit_codes import EXIT_CODES
 from profsvc.client import Client
 from profsvc.errors import ProfsvcError, error_kinds
 from profsvc.reports.text.models import index as model_text
-from profsvc.specs.advice.causes import causes
+from profsvc.specs.advice.causes import alternatives, causes
 from profsvc.store.schema.catalog import KINDS
 from profsvc.views.calculators.answers import calculate
 from profsvc.views.calculators.catalog import CALCULATORS
@@ -219,6 +219,10 @@ def causes_page() -> Iterator[str]:
                 ("evidence", ", ".join(map(code, one.evidence))),
                 ("first step", one.first_step),
                 ("what it is", one.remedy),
+                *(
+                    ("may mean", f"{causes()[other.cause].title.lower()}, {other.condition}")
+                    for other in alternatives().get(one.name, ())
+                ),
                 ("rules of Nsight Compute", ", ".join(map(code, one.rules)) or "none"),
                 ("source", f"{source.title} ({source.year})"),
             ],

@@ -5,6 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from profsvc.analysis.causes import IDEAL_TIME_ERROR, MEASURED_TIME_ERROR
+from profsvc.analysis.causes.alternatives import with_alternatives
 from profsvc.analysis.causes.attribution import UNEXPLAINED, lost_time, savings
 from profsvc.analysis.counters.arrays import Counts
 from profsvc.analysis.potential.access_patterns import has_listed_places, looks_up_tables, unused_of_l2_loads
@@ -33,7 +34,7 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
 
     Rank 1 is the answer: the cause that exceeds the share from which on it stands out by the largest factor, or the
     limit of a launch of which no proven cause does. After those that stand out come the others in the same order;
-    half counts of what is not proven.
+    half counts of what is not proven. What else the answer may mean stands among them, see `with_alternatives`.
     ``low`` and ``high`` are the limits of ``saving_fraction``.
 
     The savings of a launch add up to what it loses over its ideal time; what no cause explains is a row of its own. A
@@ -76,7 +77,8 @@ def launch_causes(counters: pd.DataFrame, figures: pd.DataFrame, bounds: pd.Data
         counters.index.to_numpy()[of], np.arange(len(of)) - np.searchsorted(of, of) + 1, cause,
         pd.Series(cause, dtype=object).map(kinds), share * duration[of], share, low[order], high[order],
     )  # fmt: skip
-    return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
+    rows = pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
+    return with_alternatives(rows, counters, bounds["ideal_bound"].tolist())
 
 
 def _is_measured(cause: str) -> bool:

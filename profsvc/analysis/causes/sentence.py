@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profsvc.analysis.causes import IDEAL_TIME_ERROR
-from profsvc.specs.advice.causes import COUNTER, causes
+from profsvc.specs.advice.causes import ALTERNATIVE, COUNTER, causes
 from profsvc.specs.metrics.vocabulary import counters as vocabulary
 
 # Unit: from which value on a prefix is used, what it stands for, and its name.
@@ -146,11 +146,16 @@ def sentence(row: Mapping[str, Any], duration_ns: float | None = None) -> str:
     >>> sentence({"cause": "grid_too_small", "title": "Grid too small", "kind": "flaw", "saving_ns": 12.2e6,
     ...           "saving_fraction": 0.9, "evidence": [], "first_step": "Launch more blocks."}, 12.35e6)
     'Grid too small cost 12.2 ms of 12.3 ms; launch more blocks.'
+    >>> sentence({"cause": "barriers", "title": "Barriers", "kind": "alternative", "saving_ns": 0.0,
+    ...           "saving_fraction": 0.0, "evidence": [], "first_step": "If all have the same work: go."})
+    'Or barriers. If all have the same work: go.'
     """
     told = evidence_text(row["cause"], row["evidence"])
     title = f"At its limit: {unit_at_limit(row['title'])}" if row["kind"] == "limit" else str(row["title"])
     subject = f"{title} ({told})" if told else title
     step = first_step(row)
+    if row["kind"] == ALTERNATIVE:
+        return f"Or {_lower(subject)}. {step}"
     if row["kind"] == "limit":
         return f"{subject}. {step}{_open_loss(row)}"
     cost = f"{amount(row['saving_fraction'], 'fraction')} of the time"

@@ -57,6 +57,21 @@ def multiplies_matrices(c: Counts) -> NDArray[np.bool_]:
     return np.asarray((packed | tiles) & ~has_tensor_work(c) | multiplies_doubles(c), dtype=np.bool_)
 
 
+@once
+@np.errstate(all="ignore")
+def multiplies_single_precision(c: Counts) -> NDArray[np.bool_]:
+    """Whether tiles of single precision are multiplied and added, each value often, as in products of matrices.
+
+    Sums over all pairs of bodies and filters of pictures have the same counts.
+    """
+    fma = _multiply_adds(c)
+    executed = np.fmax(c["thread_inst_executed_pred_on"], c["thread_inst_executed"])
+    most = (fma > MIN_TILE_FMA_SHARE * instructions_of_type(c, "fp32")) & (fma > MIN_TILE_FMA_OF_ALL * executed)
+    often = fma > MIN_PRODUCTS_PER_VALUE * c["global_load_bytes_requested"] / WORD_BYTES
+    of_tiles = most & often & _are_of_tiles(c, fma)
+    return np.asarray(of_tiles & ~has_tensor_work(c) & ~multiplies_matrices(c), dtype=np.bool_)
+
+
 @np.errstate(all="ignore")
 def _uses_values_a_few_times(c: Counts, fma: Array) -> NDArray[np.bool_]:
     """Whether there are no more products than rows have for each value of half precision that global loads bring.

@@ -14,6 +14,8 @@ from profsvc.specs.table_files import rows_of, text_of
 
 FILE, LEAST_SHARES = "advice/causes.toml", "advice/least_shares.csv"
 KINDS = ("flaw", "limit", "unexplained")
+ALTERNATIVE = "alternative"
+"""Kind of a row that reads the same evidence as the answer does in another way."""
 AVOIDABLE = ("proven", "measured", "by class", "by list", "possible", "unknown", "no")
 EVIDENCE = ("measured", "counted", "waiting")
 """The time itself is measured, the waste is counted, or warps waited."""
@@ -44,6 +46,17 @@ class LeastShare:
     evidence: str
     share: float
     pairs: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Alternative:
+    """What else the evidence of an answer may mean, and the fact that decides, which no counter has."""
+
+    of: str
+    units: tuple[str, ...]
+    needs: str
+    cause: str
+    condition: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,6 +119,22 @@ def least_shares() -> Mapping[str, LeastShare]:
     'measured'
     """
     return read_least_shares()
+
+
+@cache
+def alternatives() -> Mapping[str, tuple[Alternative, ...]]:
+    """Return for each answer what else it may mean: the first whose unit and evidence fit a launch is meant.
+
+    >>> [one.cause for one in alternatives()["memory_limit"]]
+    ['cache_thrashing', 'redundant_loads']
+    """
+    found: dict[str, tuple[Alternative, ...]] = {}
+    for entry in tomllib.loads(text_of(FILE))["alternative"]:
+        one = Alternative(**entry | {"units": tuple(entry["units"])})
+        if unknown := [name for name in (one.of, one.cause) if name not in causes()]:
+            raise DomainError(f"{FILE} alternative of {one.of!r}: no such causes: {unknown}")
+        found[one.of] = (*found.get(one.of, ()), one)
+    return MappingProxyType(found)
 
 
 @cache

@@ -286,15 +286,21 @@ def _model_ids(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
 
 
 def _cause_ids(connection: Connection | Engine, table: pd.DataFrame) -> Ints:
-    """Return the number of the cause of each row: the words that causes.toml has for it, and the step of the row."""
-    steps = table["first_step"] if "first_step" in table else [None] * len(table)
-    codes, distinct = pd.factorize(pd.MultiIndex.from_arrays([table["cause"], steps]))
+    """Return the number of the cause of each row: the words of causes.toml, and kind and step of the row."""
+    own = [table[column] if column in table else [None] * len(table) for column in ("kind", "first_step")]
+    codes, distinct = pd.factorize(pd.MultiIndex.from_arrays([table["cause"], *own]))
     names = []
-    for name, step in distinct:
+    for name, kind, step in distinct:
         cause = causes()[str(name)]
         evidence = json.dumps([(counter, vocabulary()[counter].unit) for counter in cause.evidence])
         names.append(
-            (cause.name, cause.title, cause.kind, step if isinstance(step, str) else cause.first_step, evidence)
+            (
+                cause.name,
+                cause.title,
+                kind if isinstance(kind, str) else cause.kind,
+                step if isinstance(step, str) else cause.first_step,
+                evidence,
+            )
         )
     return np.array(Names(connection, "cause_names").numbers(names), np.int64)[codes]
 

@@ -14,7 +14,7 @@ from profsvc.analysis.causes.sentence import (
     unit_at_limit,
 )
 from profsvc.analysis.potential.advice import KERNEL_TIME, MIN_SAVING
-from profsvc.specs.advice.causes import COUNTER, causes, rules
+from profsvc.specs.advice.causes import ALTERNATIVE, COUNTER, causes, rules
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -30,7 +30,7 @@ LESS = "the estimate covers one unit; here all waits and work of the cause are c
 SAME = 0.05
 # A rule that speaks of no single cause is explained from this share of the time on.
 MIN_EXPLAINED = 0.1
-HINT_KINDS = {"flaw": "saving", "limit": "limit", "unexplained": "unexplained"}
+HINT_KINDS = {"flaw": "saving", "limit": "limit", "unexplained": "unexplained", ALTERNATIVE: ALTERNATIVE}
 
 
 def causes_of_launches(engine: "Engine", run_id: int, launch_ids: Sequence[int]) -> dict[int, list[Row]]:
@@ -56,11 +56,12 @@ def first(found: Sequence[Row], duration_ns: float | None) -> str:
 def hints(found: Sequence[Row]) -> list[Row]:
     """Return causes in the form of `profsvc.analysis.potential.advice.advice`, with their evidence.
 
-    The answer, and by size what saves at least `MIN_SAVING` of the time; a unit at its limit only as the answer, and
-    behind causes that cost much together.
+    The answer, what else it may mean, and by size what saves at least `MIN_SAVING` of the time; a unit at its limit
+    only as the answer, and behind causes that cost much together.
     """
     others = sorted(found[1:], key=lambda one: (one["kind"] == "unexplained", -(one["saving_fraction"] or 0.0)))
     others = [one for one in others if one["kind"] != "limit" and (one["saving_fraction"] or 0.0) >= MIN_SAVING]
+    leading = [*found[:1], *(one for one in found[1:] if one["kind"] == ALTERNATIVE)]
     return [
         {
             "kind": HINT_KINDS[one["kind"]],
@@ -76,7 +77,7 @@ def hints(found: Sequence[Row]) -> list[Row]:
                 for text, counter in evidence_pieces(one["cause"], one["evidence"])
             ],
         }
-        for one in ([*others, *found[:1]] if found and largest_together(found) else [*found[:1], *others])
+        for one in ([*others, *leading] if found and largest_together(found) else [*leading, *others])
     ]
 
 
@@ -95,7 +96,7 @@ def beside(
 
 def _beside(rule: Mapping[str, Any], found: Sequence[Row], values: Mapping[str, Any]) -> Row:
     named = [cause.name for cause in causes().values() if cause.kind == "flaw" and rule["rule"] in cause.rules]
-    own = [one for one in found if one["cause"] in named]
+    own = [one for one in found if one["cause"] in named and one["kind"] != ALTERNATIVE]
     estimate, share = rule["estimated_saving_fraction"], sum(one["saving_fraction"] for one in own)
     low, high = (sum(one[name] or 0.0 for one in own) for name in ("low", "high"))
     if not found or estimate is None or (own and (low <= estimate <= high or abs(estimate - share) <= SAME)):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from profsvc.specs.advice.causes import ALTERNATIVE
 from profsvc.store.connection.sql import Engine, dicts_of, text
 from profsvc.store.connection.transactions import reading
 from profsvc.store.schema.column_types import IDS_PER_UPLOAD
@@ -192,7 +193,7 @@ def _add_causes(kernels: Mapping[str, Row], rows: Sequence[Row]) -> None:
         if row["kind"] == "limit":
             analysed[row["kernel"]] += row["launches"]
     for row in rows:
-        if row["kind"] != "limit" and row["saving_ns"] is not None and row["kernel"] in kernels:
+        if row["kind"] not in ("limit", ALTERNATIVE) and row["saving_ns"] is not None and row["kernel"] in kernels:
             kernels[row["kernel"]]["causes"][row["cause"]] = row["saving_ns"] / analysed[row["kernel"]]
 
 
