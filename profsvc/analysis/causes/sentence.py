@@ -1,6 +1,7 @@
 """What a cause says in one sentence: its title, the evidence, what it costs and the first step."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ NOTHING_TO_GAIN = "Nothing to gain"
 LEAST_NAMED, MIN_NAMED, MAX_NAMED = 0.05, 2, 3
 # Those that may not be avoidable are not among them.
 UNPROVEN = ("possible", "by list")
+PLURAL = re.compile(r"^( \w+)s\b")
+"""The word behind a number, as it is after all but 1."""
 PARTS_OF_A_LIMIT = 2
 """Number of units that a limit shows: the busiest."""
 
@@ -66,6 +69,9 @@ def evidence_text(cause: str, evidence: Sequence[Mapping[str, Any]]) -> str:
     >>> evidence_text("grid_too_small", [{"counter": "grid_blocks", "value": 33.0, "unit": "block"},
     ...                                  {"counter": "sm_count", "value": 132.0, "unit": "SM"}])
     '33 blocks on 132 SMs'
+    >>> evidence_text("grid_too_small", [{"counter": "grid_blocks", "value": 1.0, "unit": "block"},
+    ...                                  {"counter": "sm_count", "value": 132.0, "unit": "SM"}])
+    '1 block on 132 SMs'
     """
     return "".join(text for text, _ in evidence_pieces(cause, evidence))
 
@@ -91,7 +97,10 @@ def evidence_pieces(cause: str, evidence: Sequence[Mapping[str, Any]]) -> list[t
     for part in told:
         # Splitting by a group yields text and names in turn.
         words = COUNTER.split(f", {part}" if pieces else part)
-        pieces += [(_shown(known[word]), word) if place % 2 else (word, "") for place, word in enumerate(words)]
+        for place, word in enumerate(words):
+            follows_one = place % 2 == 0 and pieces and pieces[-1][0] == "1"
+            text = PLURAL.sub(r"\1", word) if follows_one else word
+            pieces.append((_shown(known[word]), word) if place % 2 else (text, ""))
     return [piece for piece in pieces if piece[0]]
 
 
