@@ -9,6 +9,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.line_blocks import read_blocks
 from profsvc.formats.ncu import launches as ncu_launches
 from profsvc.formats.ncu.csv_lines import Scanner, first_page_kind, records
@@ -177,11 +178,19 @@ class _Page:
 
     def _complete(self, index: int, metric: str, unit: str, value: str, line: int) -> None:
         """Fill in the column of the launch that a metric gives."""
+        found: object
         if metric in ncu_launches.DURATION_METRICS:
             number = self._number(value, line)
-            self.launches.complete(index, "duration_ns", ncu_launches.duration_ns(number, unit, self.scales))
+            column, found = "duration_ns", ncu_launches.duration_ns(number, unit, self.scales)
         elif metric in ncu_launches.DEVICE_NAME_METRICS:
-            self.launches.complete(index, "device", value or None)
+            column, found = "device", value or None
+        else:
+            return
+        if not self.launches.complete(index, column, found):
+            raise BrokenInputError(
+                f"line {line}: {metric!r} of a launch that stands far above: the rows of the launches are mixed, and"
+                " its other rows were read already; sort the rows by process and ID"
+            )
 
     def _number(self, cell: str, line: int) -> float:
         """Return the number of a cell; a cell that fails may be the first to show the thousands separator."""

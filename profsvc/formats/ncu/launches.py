@@ -152,11 +152,17 @@ def _convert_distinct(meaning: Callable[[str], T], cells: Sequence[str]) -> list
     return [known[cell] for cell in cells]
 
 
+COMPLETED = ("device", "duration_ns")
+"""Columns of `launches` that rows of metrics give."""
+
+
 @dataclass
 class LaunchTable:
     """The launches of a batch by column; values can be filled in until the batch is yielded."""
 
     columns: dict[str, list[object]] = field(default_factory=dict)
+    lacking: dict[str, bytearray] = field(default_factory=lambda: {name: bytearray() for name in COMPLETED})
+    """Of each launch that was yielded whether it lacks the column."""
 
     def __len__(self) -> int:
         """Return the number of launches in the batch."""
@@ -184,15 +190,20 @@ class LaunchTable:
         for column, values in columns.items():
             self.columns.setdefault(column, []).extend(values)
 
-    def complete(self, index: int, column: str, value: object) -> None:
-        """Set an empty column of launch ``index``, if the launch is in this batch."""
-        place = index - int(str(self.columns["launch_index"][0])) if len(self) else -1
-        if 0 <= place < len(self) and self.columns[column][place] is None:
-            self.columns[column][place] = value
+    def complete(self, index: int, column: str, value: object) -> bool:
+        """Set an empty column of launch ``index``; return False if the launch was yielded without it."""
+        first = len(self.lacking[column])
+        if index < first:
+            return value is None or not self.lacking[column][index]
+        if self.columns[column][index - first] is None:
+            self.columns[column][index - first] = value
+        return True
 
     def take(self) -> ColumnTable:
         """Return the table and start a new one."""
         columns, self.columns = self.columns, {}
+        for name in COMPLETED:
+            self.lacking[name] += bytes(value is None for value in columns[name])
         return ColumnTable.of_values("launches", columns)
 
 

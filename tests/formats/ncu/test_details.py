@@ -57,6 +57,23 @@ def test_thousands_that_come_late():
     assert [line["value"] for line in found[0]["metrics"][-2:]] == [123456.78, 123456.78]
 
 
+def sorted_by_metric(launches: int) -> str:
+    """Return a page whose rows are sorted by metric, so that no launch has its rows together."""
+    pages = ((metric, unit) for metric, unit in (("Achieved Occupancy", "%"), ("Duration", "us")))
+    return HEADER + "".join(row(number, "7.5", *named) for named in pages for number in range(launches))
+
+
+def test_rows_of_few_launches_may_be_mixed():
+    found = content(sorted_by_metric(ncu_launches.MAX_BATCH_LAUNCHES))[0]["launches"]
+    assert {launch["duration_ns"] for launch in found} == {7500.0}
+
+
+@pytest.mark.parametrize("launches", [ncu_launches.MAX_BATCH_LAUNCHES + 1, 20_000])
+def test_a_duration_behind_rows_of_many_launches_is_not_lost(launches: int):
+    with pytest.raises(BrokenInputError, match=r"line \d+: 'Duration' of a launch .* sort the rows by process and ID"):
+        content(sorted_by_metric(launches))
+
+
 def test_a_duration_with_thousands_that_come_late():
     found = agree(HEADER + "".join(row(number, "0.5") for number in range(9)) + row(9, "1,234.5", "Duration", "us"))
     assert found is not None

@@ -75,10 +75,12 @@ def test_launches_are_completed_only_in_their_batch():
     launches.complete(0, "duration_ns", 5.0)
     launches.complete(0, "duration_ns", 6.0)
     assert launches.take()["duration_ns"].tolist() == [5.0]
-    launches.complete(0, "duration_ns", 7.0)
+    assert launches.complete(0, "duration_ns", 7.0), "it has one"
     launches.add(1, 3, {"Kernel Name": "g"})
-    launches.complete(0, "duration_ns", 7.0)
+    assert launches.complete(0, "duration_ns", 7.0)
     assert launches.take().frame["duration_ns"].isna().all()
+    assert launches.complete(1, "duration_ns", None)
+    assert not launches.complete(1, "duration_ns", 7.0), "it was yielded without one"
 
 
 def test_metric_table():
