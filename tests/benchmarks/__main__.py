@@ -12,7 +12,7 @@ SUBJECTS = {
     ),
     "Models": ("model_times", "models", "memory_hierarchy"),
     "Nights: false findings, and changes found": (
-        "change", "detection", "night_record", "night_events", "nightly", "public_histories",
+        "bound_alone", "change", "detection", "night_record", "night_events", "nightly", "public_histories",
     ),
     "Power and temperature": ("power", "power_recovery"),
     "Reading and loading files": ("reading", "loading", "wide", "launch_keys", "cluster"),

@@ -20,7 +20,7 @@ NAMES = (
     "change.bisection",
     "change.findings",
     "change.nightly_test",
-    "change.steps",
+    "change.steps.newest_step",
     "criteria",
     "memory_hierarchy",
     "mwp_cwp",
