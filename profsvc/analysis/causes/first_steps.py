@@ -20,10 +20,19 @@ def with_first_steps(causes: pd.DataFrame, kernels: "pd.Series[str]") -> pd.Data
     first = causes.loc[causes["rank"] == 1].set_index("launch_id")["cause"]
     answers = causes["launch_id"].map(first).where(causes["kind"] == ALTERNATIVE)
     told = {
-        (answer, pair): f"{condition_of(answer, pair[0]).capitalize()}: {steps[pair][:1].lower()}{steps[pair][1:]}"
+        (answer, pair): _on_condition(condition_of(answer, pair[0]), steps[pair])
         for answer, pair in set(zip(answers, pairs, strict=True))
         if isinstance(answer, str)
     }
     return causes.assign(
         first_step=[told.get((answer, pair), steps[pair]) for answer, pair in zip(answers, pairs, strict=True)]
     )
+
+
+def _on_condition(condition: str, step: str) -> str:
+    """Return a step with the condition on which it helps.
+
+    >>> _on_condition("if DRAM is slow", "Load less.")
+    'If DRAM is slow: load less.'
+    """
+    return f"{condition[:1].upper()}{condition[1:]}: {step[:1].lower()}{step[1:]}"
