@@ -29,7 +29,6 @@ from profsvc.formulas.change.steps.newest_step import ALPHA, newest_step
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 MAX_AUTOCORRELATION = 0.9
 RERUNS = 2  # a re-run is requested where so many values more, at the suspected level, would make a finding
 MAX_RERUN_SHARE = 0.05  # of the series of a night; the surest of them

@@ -35,7 +35,6 @@ from profsvc.formulas.numerics.series import in_units_of_sd
 
 Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 LEVELS, DEPENDENT, SHARED = "levels", "too dependent", "shared"
 MAX_EXCURSION_RATE = 0.002  # of excursions as long as a step in a night of a series: no more than two false in 1000
 NEAR_NIGHTS = 2  # by which noise moves the begin of a step
