@@ -32,7 +32,7 @@ NUMBERS = "numbers.json"
 
 
 class Shown(NamedTuple):
-    """A service, the numbers in its paths, and the pages that were read of it once."""
+    """A service, the numbers in its paths, and the pages read of it once. Tests change nothing in its store."""
 
     service: Service
     numbers: dict[str, int]

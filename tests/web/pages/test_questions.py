@@ -8,7 +8,6 @@ from profsvc import store
 from profsvc.web.http.state import AppState, Limits
 from tests.views import histories
 from tests.web.conftest import running
-from tests.web.pages.conftest import window
 
 HTML = {"accept": "text/html"}
 SCRIPT = "<script>alert(1)</script>{{7*7}}%s"
@@ -86,16 +85,6 @@ def test_ctrl_enter_asks(browser_page):
         field.press("Control+Enter")
     assert "q=select+6" in browser_page.page.url
     assert browser_page.page.inner_text("td") == "42"
-
-
-def test_a_state_is_set_in_a_browser(chromium, shown):
-    with window(chromium, shown.service.url, viewport={"width": 1280, "height": 900}) as found:
-        found.open(shown.path("/findings/{finding}"))
-        found.page.select_option("#state", "accepted")
-        found.page.fill("#because", "wider tiles")
-        with found.page.expect_navigation():
-            found.page.click("button.main")
-        assert "wider tiles" in found.page.inner_text("main")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from profsvc.views.power.run_power import power
 from profsvc.web.http.state import AppState
 from tests.inputs import nights
 from tests.web.conftest import running
-from tests.web.pages.conftest import fill_nights
+from tests.web.pages.conftest import fill_nights, window
 
 HTML = {"accept": "text/html"}
 
@@ -68,23 +68,40 @@ def test_findings_are_listed_and_filtered(service):
     assert "worse=&#39;x&#39; is not valid" in page(service, "/findings?worse=x", 400)
 
 
-def test_a_form_sets_the_state_of_a_finding(service, told):
-    path = f"/findings/{told[1]['finding']}"
-    assert "Changing the state needs" not in page(service, path)
+def test_a_form_sets_the_state_of_a_finding(closed):
+    engine, numbers = closed
+    path = f"/findings/{numbers['finding']}"
     form = {"state": "accepted", "because": "<b>wider</b> tiles"}
-    own = {"origin": service.url}
-    answer = service.http.post(service.url + path, data=form, headers=own)
-    assert (answer.status_code, answer.headers["location"]) == (303, path)
-    shown = page(service, path)
-    assert "&lt;b&gt;wider&lt;/b&gt; tiles" in shown
-    assert store.select(told[0], "v1_findings", finding_id=told[1]["finding"])[0]["state"] == "accepted"
-    for wrong, status in (({"state": "accepted"}, 400), ({"state": "odd", "because": "x"}, 400), ({}, 400)):
-        assert service.http.post(service.url + path, data=wrong, headers=own).status_code == status
-    elsewhere = {"origin": "https://evil.example"}
-    assert service.http.post(service.url + path, data=form, headers=elsewhere).status_code == 403
-    assert service.http.post(f"{service.url}/findings/999", data=form, headers=own).status_code == 404
-    assert service.http.post(f"{service.url}/findings/x", data=form, headers=own).status_code == 404
-    assert page(service, "/findings/" + "9" * 30, 404)
+    with running(site(engine)) as service:
+        own = {"origin": service.url}
+
+        def posted(to, data, headers=own):
+            return service.http.post(service.url + to, data=data, headers=headers).status_code
+
+        assert "Changing the state needs" not in page(service, path)
+        answer = service.http.post(service.url + path, data=form, headers=own)
+        assert (answer.status_code, answer.headers["location"]) == (303, path)
+        assert "&lt;b&gt;wider&lt;/b&gt; tiles" in page(service, path)
+        assert store.select(engine, "v1_findings", finding_id=numbers["finding"])[0]["state"] == "accepted"
+        for wrong in ({"state": "accepted"}, {"state": "odd", "because": "x"}, {}):
+            assert posted(path, wrong) == 400
+        assert posted(path, form, {"origin": "https://evil.example"}) == 403
+        assert posted("/findings/999", form) == 404
+        assert posted("/findings/x", form) == 404
+        assert page(service, "/findings/" + "9" * 30, 404)
+
+
+def test_a_state_is_set_in_a_browser(chromium, closed):
+    engine, numbers = closed
+    size = {"width": 1280, "height": 900}
+    with running(site(engine)) as service, window(chromium, service.url, viewport=size) as found:
+        found.open(f"/findings/{numbers['finding']}")
+        found.page.select_option("#state", "accepted")
+        found.page.fill("#because", "wider tiles")
+        with found.page.expect_navigation():
+            found.page.click("button.main")
+        assert "wider tiles" in found.page.inner_text("main")
+    assert store.select(engine, "v1_findings", finding_id=numbers["finding"])[0]["because"] == "wider tiles"
 
 
 def test_a_form_links_two_names_and_undoes_it(service, told):
