@@ -93,7 +93,7 @@ def test_the_same_pair_again_changes_nothing(held, became, recorded):
 
 
 @pytest.fixture(scope="module")
-def again(held, recorded, tmp_path_factory):
+def profiled_again(held, recorded, tmp_path_factory):
     """The same program profiled once more on another board, and what the same source becomes with fast arithmetic."""
     file = tmp_path_factory.mktemp("again") / "store.sqlite"
     store.backup(held, file)
@@ -101,6 +101,15 @@ def again(held, recorded, tmp_path_factory):
     for name in ("again", "fast_math"):
         with (HELD_OUT / f"ncu_raw_base_{name}.csv.gz").open("rb") as stream:
             pipeline.ingest(engine, stream, name, store.RunInfo(name=name))
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def again(profiled_again, tmp_path):
+    """A copy of it, to be changed."""
+    store.backup(profiled_again, tmp_path / "store.sqlite")
+    engine = store.open_store(str(tmp_path / "store.sqlite"), pooled=True)
     yield engine
     engine.dispose()
 
