@@ -84,7 +84,7 @@ def _kernel(engine: Any, run_id: int, launch_id: int) -> str:
 
 
 def _choices(engine: Any, run_id: int, own: Row) -> list[dict[str, Any]]:
-    """Return launches to compare with: others of the run, and of the kernel in the previous run."""
+    """Return launches to compare with: others of the run, and of the kernel in the previous run, if it has any."""
     kernel = store.select(engine, "v1_launches", launch_id=own["launch_id"])[0]["kernel_id"]
     found, _ = store.list_launches(engine, run_id, store.LaunchFilter(kernel_id=kernel), limit=MAX_CHOICES)
     others = [
@@ -93,7 +93,7 @@ def _choices(engine: Any, run_id: int, own: Row) -> list[dict[str, Any]]:
         if row["launch_id"] != own["launch_id"]
     ]
     before = store.previous_run(engine, run_id)
-    if before is not None:
+    if before is not None and store.longest_launches(engine, before["run_id"], 1, kernel_ids=[kernel])[0]:
         title = f"longest launch of the kernel in the previous run, {before['name'][:60]}"
         others.insert(0, {"run": before["run_id"], "launch": "", "title": title})
     return others[:MAX_CHOICES]
