@@ -30,12 +30,14 @@ def wall_time_sections(lanes: Sequence[Row]) -> list[dict[str, Any]]:
     return [_section(lane, lanes) for lane in ranked[:MAX_DEVICES]]
 
 
-# Part of the bar at the top of a run -> the kinds of categories in it, and its colour.
+# Part of the bar at the top of a run -> the kinds of categories in it, and its colour in all bars of the page.
 _SUMMARY = (
     ("kernels", "Kernels", ("kernels", "graphs", "collectives"), 0),
     ("copies", "Copies", ("device_copies", "host_copies", "unified_memory", "memsets"), 1),
     ("idle", "Idle", (), 3),
 )
+_COLOURS = {category: colour for _, _, categories, colour in _SUMMARY for category in categories}
+_IDLE_COLOUR = _SUMMARY[-1][3]
 
 
 def wall_time_summary(lanes: Sequence[Row]) -> dict[str, Any] | None:
@@ -46,9 +48,8 @@ def wall_time_summary(lanes: Sequence[Row]) -> dict[str, Any] | None:
     wall_ns = sum(lane["wall_ns"] for lane in known)
     rows = [row for lane in known for row in lane["budget"]]
     parts, place = [], 0.0
-    counted = {name for _, _, names, _ in _SUMMARY for name in names}
     for name, title, categories, colour in _SUMMARY:
-        wanted = [r for r in rows if (r["category"] in categories if categories else r["category"] not in counted)]
+        wanted = [r for r in rows if (r["category"] in categories if categories else r["category"] not in _COLOURS)]
         time_ns = sum(row["time_ns"] for row in wanted)
         width = 100 * time_ns / wall_ns
         parts.append({"name": name, "title": title, "time_ns": time_ns, "share": time_ns / wall_ns, "x": place,
@@ -59,9 +60,10 @@ def wall_time_summary(lanes: Sequence[Row]) -> dict[str, Any] | None:
 
 def _section(lane: Row, lanes: Sequence[Row]) -> dict[str, Any]:
     parts, place = [], 0.0
-    for number, row in enumerate(lane["budget"]):
+    for row in lane["budget"]:
         width = 100 * (row["share"] or 0.0)
-        parts.append({"title": row["title"], "share": row["share"], "x": place, "width": width, "colour": number % 6})
+        colour = _COLOURS.get(row["category"], _IDLE_COLOUR)
+        parts.append({"title": row["title"], "share": row["share"], "x": place, "width": width, "colour": colour})
         place += width
     return {
         "heading": device_name(lane),

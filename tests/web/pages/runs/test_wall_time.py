@@ -32,6 +32,21 @@ def test_the_page_and_the_api_have_the_rows_of_the_view(site, engine):
         assert sum(row["time_ns"] for row in rows) == sum(lane["wall_ns"] for lane in lanes)
 
 
+def test_a_colour_is_one_kind_of_time_in_all_bars_of_the_page(site, engine):
+    with TRACE.open("rb") as stream:
+        pipeline.ingest(engine, stream, TRACE.name, store.RunInfo(name="trace"))
+    colour_of = re.compile(r'<rect class="(part-\d)"[^>]*><title>(\w+)')
+    with running(site()) as service:
+        text = service.http.get(f"{service.url}/runs/1", headers={"accept": "text/html"}).text
+    top, _, lower = text.partition('id="wall-time"')
+    summary = {title: colour for colour, title in colour_of.findall(top)}
+    assert set(summary) == {"Kernels", "Copies", "Idle"}
+    wanted = {"Kernels": "Kernels", "Exposed": "Copies", "Gaps": "Idle", "Launch": "Idle", "Host": "Idle"}
+    parts = colour_of.findall(lower)
+    assert len(parts) > 4
+    assert all(colour == summary[wanted[title]] for colour, title in parts)
+
+
 def test_who_arrives_last_at_collectives_is_on_the_page_and_in_the_api(site):
     with running(site()) as service:
         for rank, length in enumerate((3000.0, 2500.0)):
