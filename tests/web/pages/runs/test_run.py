@@ -2,8 +2,11 @@
 
 import re
 
+import pytest
+
 from profsvc import store
 from profsvc.web.pages.runs.wall_time import wall_time_summary
+from tests.web.conftest import PLAIN, SMI, running
 from tests.web.pages.conftest import window
 
 
@@ -97,3 +100,19 @@ def test_a_cause_opens_to_its_launches_and_filters_by_keys(browser_page, shown):
     assert page.locator("#facet-cause").input_value()
     page.click("text=Clear")
     page.wait_for_url(lambda url: "cause=" not in url)
+
+
+@pytest.mark.parametrize(
+    ("export", "said"),
+    [
+        (SMI, None),  # a power log has no launches to mend
+        (PLAIN, "Unknown: the export lacks the counters that name causes of lost time."),
+    ],
+)
+def test_nothing_is_said_of_causes_that_were_not_counted(site, export, said):
+    with running(site()) as service:
+        assert service.upload(export.read_bytes(), run="bare").status_code == 201
+        text = service.http.get(f"{service.url}/runs/1", headers={"accept": "text/html"}).text
+    assert "No mechanism is known" not in text
+    assert ('<h2 id="first">' in text) == (said is not None)
+    assert said is None or said in text
