@@ -1,5 +1,6 @@
 """``/findings``: changes found by nightly checks, their states, and a form to set a state."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ from profsvc.web.http.routes import add_page
 from profsvc.web.http.state import app_state, grant_of, project_of
 from profsvc.web.pages.rendering.figures import figure, missing_figure
 from profsvc.web.pages.rendering.page import Links, form_fields, page, path_to, redirect
-from profsvc.web.pages.rendering.tables import Column, Row
+from profsvc.web.pages.rendering.tables import Column, Row, nonempty_columns
 
 DEFAULT_ROWS, MAX_ROWS = 200, 2000
 
@@ -68,6 +69,7 @@ def _finding_row(found: Row) -> dict[str, Any]:
         "is": amount(row["after"], row["unit"]),
         "by": percent(row),
         "raw_by": raw,
+        "scatter": amount(row["noise"], row["unit"]),
         "judged": DIRECTIONS[row["worse"]],
         "comparison": "compare" if _comparison_path(row) else None,
     }
@@ -104,7 +106,7 @@ COLUMNS = [
 POINT_COLUMNS = [
     Column("run", "Run", "name", width=36, link=lambda row: f"/runs/{row['run_id']}"),
     Column("at", "Time (UTC)", "when"),
-    Column("written", "Value", "number", "finding.value"),
+    Column("value", "Value", "number", "finding.value"),
     Column("low", "Low", "number", "history.low"),
     Column("high", "High", "number", "history.high"),
     Column("raw", "Uncorrected", "number", "history.raw"),
@@ -137,12 +139,7 @@ def show_finding(request: Request) -> Response:
     grant, number = grant_of(request), _finding_id(request)
     found = findings_view.finding(app_state(request).engine, number, grant.project)
     row = _finding_row(found["finding"])
-    points = [
-        dict.fromkeys(show_finding.name for show_finding in POINT_COLUMNS)
-        | dict(point)
-        | {"written": amount(point["value"], row["unit"])}
-        for point in found["points"]
-    ]
+    points = [_point_row(point, row["unit"]) for point in found["points"]]
     states = [dict(change) | {"who": change["said_by"] or "nightly check"} for change in found["states"]]
     links = Links(json=path_to(request, "/v1/findings", {"finding_id": number}),
                   csv=path_to(request, "/v1/findings.csv", {"finding_id": number}),
@@ -155,7 +152,7 @@ def show_finding(request: Request) -> Response:
         row=row,
         threshold=found["smallest"],
         points=list(reversed(points)),
-        point_columns=_nonempty_point_columns(points),
+        point_columns=nonempty_columns(POINT_COLUMNS, points),
         differences=[dict(one) | {"said": difference_text(one)} for one in found["differences"]],
         difference_columns=DIFFERENCE_COLUMNS,
         states=states,
@@ -169,13 +166,13 @@ def show_finding(request: Request) -> Response:
     )
 
 
-def _nonempty_point_columns(points: list[dict[str, Any]]) -> list[Column]:
-    """Return the columns with at least one value."""
-    return [
-        show_finding
-        for show_finding in POINT_COLUMNS
-        if any(point.get(show_finding.name) is not None for point in points)
-    ]
+def _point_row(point: Row, unit: str) -> dict[str, Any]:
+    """Return the value of a run and its bounds with their unit; what was not measured is None."""
+    texts = {
+        name: amount(point[name], unit) if point[name] is not None and math.isfinite(point[name]) else None
+        for name in ("value", "low", "high", "raw")
+    }
+    return dict.fromkeys(column.name for column in POINT_COLUMNS) | dict(point) | texts
 
 
 def _series_figure(row: Mapping[str, Any], points: list[Row]) -> Any:

@@ -72,8 +72,8 @@ def plain_columns(
     names = [name for name in (rows[0] if rows else {}) if name not in leave]
     found = []
     for name in names:
-        nonempty_columns = [row[name] for row in rows if row.get(name) is not None]
-        numeric = bool(nonempty_columns) and all(isinstance(one, int | float) for one in nonempty_columns)
+        values = [row[name] for row in rows if row.get(name) is not None]
+        numeric = bool(values) and all(isinstance(one, int | float) for one in values)
         explanation = (explain or {}).get(name, "") if numeric else ""
         found.append(Column(name, name.replace("_", " "), "number" if numeric else "text", explanation))
     return found

@@ -1,5 +1,7 @@
 """What else changed with a finding, on its page, in its report and over the API."""
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -44,3 +46,16 @@ def test_findings_show_says_what_else_changed(told):
     shown = CliRunner().invoke(app, asked, prog_name="profsvc")
     assert shown.exit_code == 0
     assert "changed with it: compiler nvcc 12.8 to nvcc <13>, registers 40 to 72" in shown.stderr
+
+
+def test_the_page_of_a_finding_has_units_and_no_empty_columns(told):
+    engine, number, _ = told
+    with running(site(engine)) as service:
+        shown = page(service, f"/findings/{number}")
+    noise = re.search(r"Run-to-run noise .1 sigma.</dt><dd>(?:<[^>]+>)?([^<]+)", shown)
+    assert noise
+    assert noise[1].endswith("s")
+    points = re.search(r"<caption[^>]*>Values by run.*?</table>", shown, re.DOTALL)
+    assert points
+    assert "Value" in points[0]
+    assert "Uncorrected" not in points[0]  # a duration has no temperature to be corrected to
