@@ -33,11 +33,10 @@ def one_line(made: Mapping[str, Any]) -> str:
         words = [f"nothing new: no runs{since}"]
     elif sure or suspected:
         several = len({row["device"] for row in made["runs"]}) > 1
-        worst = (
-            f"; worst: {headline(alone[0], device=several)}{since_text(alone[0], _common(alone[0], made))}"
-            if alone
-            else ""
-        )
+        worst = ""
+        if alone:
+            word = "worst" if alone[0]["worse"] == 1 else "largest"
+            worst = f"; {word}: {headline(alone[0], device=several)}{since_text(alone[0], _common(alone[0], made))}"
         worst = worst or (f"; {events[0]['text']}" if events else "")
         worst = worst if sure else f": {_suspicion(made['reruns'][0], device=several)}"
         lead = "" if sure else "nothing certain: "
@@ -81,7 +80,7 @@ def since_text(row: Row, common: str = "") -> str:
 
     Where a clock or driver changed too the commit comes last, unless that is a ``common`` change beside this one.
     """
-    build = visible(str(row["build"]))[:12] if row.get("build") else ""
+    build = short(row["build"], 20) if row.get("build") else ""
     changed = row.get("build_before") not in (None, row.get("build"))
     if common and row["kind"] == "duration":
         return f" since {build}, beyond the {common}" if changed else f", beyond the {common}"

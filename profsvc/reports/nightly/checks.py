@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from profsvc.analysis.changes.events import CLOCK, KERNEL, SHIFT, TOGETHER
 from profsvc.analysis.changes.open_findings import OPEN_STATES
-from profsvc.reports.nightly.content import amount, named, night_of, percent
+from profsvc.reports.nightly.content import amount, named, night_of, percent, short
 from profsvc.reports.nightly.open_findings import began, open_groups
 from profsvc.reports.rows import visible
 
@@ -56,7 +56,7 @@ def checks(document: Row) -> Iterator[Check]:
             yield Check(_event_level(event), EVENTS[event["kind"]], event["kind"], event["text"], more, rows, NEW)
     for place, row in enumerate(findings):
         if row["state"] in OPEN_STATES and place not in hidden:
-            since = f" since {str(row['build'])[:12]}" if row.get("build") else ""
+            since = f" since {short(row['build'], 20)}" if row.get("build") else ""
             more = [*map(str, row["why"]), str(row["compare"])]
             yield Check(LEVELS[row["worse"]], sort_of(row), named(row), f"{_change(row)}{since}", more, [row], NEW)
     for group in document.get("open_groups") or open_groups(document["open"]):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from profsvc.analysis.changes.open_findings import OPEN_STATES
 from profsvc.analysis.changes.series.night_values import night_dates
 from profsvc.reports.rows import cell, visible
+from profsvc.reports.text.cells import middle
 
 Row = Mapping[str, Any]
 MAX_DETAILS, MAX_ROWS = 10, 30
@@ -55,9 +56,7 @@ def short(text: Any, longest: int = MAX_NAME_CHARS) -> str:
     >>> short("a" * 9 + "b", 5)
     'aa\u2026ab'
     """
-    whole = visible("" if text is None else str(text))
-    left = longest // 2
-    return whole if len(whole) <= longest else f"{whole[:left]}\u2026{whole[len(whole) - (longest - left - 1) :]}"
+    return middle(visible("" if text is None else str(text)), longest)
 
 
 def amount(value: float | None, unit: str) -> str:

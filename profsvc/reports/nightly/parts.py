@@ -264,7 +264,7 @@ def _repeated(document: Row) -> Part:
         "measurement; check that the job writes new files, and delete the run with: profsvc delete RUN --all"
     ]
     words += _more(repeated, MAX_ROWS, "run", JSON)
-    return Part("Repeated files", ("run", "project", "has the files of", "binary"), rows, words if rows else [])
+    return Part("Repeated files", ("run", "project", "has the files of", "build"), rows, words if rows else [])
 
 
 def _out_of_order(document: Row) -> Part:
@@ -300,5 +300,5 @@ def _runs(document: Row) -> Part:
     ]
     more = len(document["runs"]) - len(rows)
     words = [f"and {counted(more, 'older run')}"] if more > 0 else []
-    names = ("run", "project", "device", *(("branch",) if branched else ()), "at (UTC)", "binary")
+    names = ("run", "project", "device", *(("branch",) if branched else ()), "at (UTC)", "build")
     return Part("Runs", names, rows, words)

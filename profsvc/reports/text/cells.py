@@ -10,6 +10,8 @@ from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell, render, visible
 
 BAR_WIDTH = 10
+HASH_DIGITS = 12
+_HASH = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 MIN_CELL_WIDTH = 10
 # Sign before a potential that is only a bound.
 SIGNS = {(): "", ("LOWER_BOUND",): "≥ ", ("UPPER_BOUND",): "≤ ", ("LOWER_BOUND", "UPPER_BOUND"): "~ "}
@@ -17,13 +19,17 @@ NOT_ALL = "≥ at least, ≤ at most, ~ either: the export lacks counters; show 
 
 
 def middle(text: str, width: int) -> str:
-    """Shorten a long name in its middle, where names differ least.
+    """Shorten a long name in its middle, where names differ least; a commit to its first digits, by which git finds it.
 
     >>> middle("reduce_v1_divergent", 11)
     'reduc…rgent'
+    >>> middle("3f2c1ab900d417e6a5b8c2d9f0e1a2b3c4d5e6f7", 20)
+    '3f2c1ab900d4'
     """
     if len(text) <= width:
         return text
+    if _HASH.fullmatch(text):
+        return text[: min(width, HASH_DIGITS)]
     left = width // 2
     return text[:left] + "…" + text[len(text) - (width - left - 1) :]
 

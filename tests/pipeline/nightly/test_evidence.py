@@ -295,6 +295,18 @@ def test_one_slow_kernel_is_a_regression_since_its_commit(season):
     assert "since c0000001" in made["one_line"]
 
 
+def test_an_improvement_is_not_called_the_worst_and_its_commit_is_one_that_git_finds(engine):
+    commits = ["3f2c1ab900d417e6a5b8c2d9f0e1a2b3c4d5e6f7", "a81b0c2d3e4f5061728394a5b6c7d8e9f0011223"]
+    put(engine, QUIET, {}, commit=commits[0])
+    made = [put(engine, QUIET + n, {"ns": 90_000}, commit=commits[1]) for n in (1, 2, 3)][-1]
+    said = forms.in_form(made, "text")
+    assert "improvement" in said
+    assert "worst" not in said
+    runs = said.partition("\nRuns\n")[2]
+    assert " a81b0c2d3e4f\n" in runs
+    assert "\u2026" not in runs
+
+
 @without_clock
 def test_time_that_moves_from_one_kernel_to_another_is_told_so(season):
     made = season({KERNELS[0]: 0.9, KERNELS[1]: 1.1})

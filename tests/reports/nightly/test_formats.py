@@ -302,6 +302,6 @@ def test_a_run_with_the_files_of_another_is_named():
     told = nightly_formats.text(document())
     (begin,) = (place for place in range(len(told)) if told.startswith("Repeated files", place))
     assert told[begin:].splitlines()[1:3] == [
-        "  run   project  has the files of  binary", "  gemm  lab      gemm              gemm",
+        "  run   project  has the files of  build", "  gemm  lab      gemm              gemm",
     ]  # fmt: skip
     assert "Repeated files" not in nightly_formats.text(document() | {"repeated": []})
