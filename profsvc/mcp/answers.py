@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from profsvc.analysis.causes.sentence import evidence_text, first_step
 from profsvc.errors import NotFoundError
 from profsvc.reports.kernel_names import labels
+from profsvc.reports.text.cells import sign_of
+from profsvc.views.catalog import titles_and_hints
 
 if TYPE_CHECKING:
     from profsvc.api import LocalStore
@@ -24,6 +26,13 @@ MIN_CHANGE_PERCENT = 1.0
 """Smaller changes are never called one."""
 UNREPEATED_CHANGE_PERCENT = 5.0
 """A change that counts although the noise is unknown."""
+POTENTIAL_IS = {
+    "": "an estimate",
+    "\u2265": "at least so much",
+    "\u2264": "at most so much",
+    "~": "at least or at most so much: the export lacks counters",
+}
+"""What the sign before a potential means."""
 
 
 def rounded(value: Any) -> Any:
@@ -125,15 +134,20 @@ def what_to_change(target: "LocalStore | Client", name: str, kernel: str) -> Ans
         "device": launch["device"],
         "duration_us": _micro(launch["duration_ns"]),
         "potential_speedup": potential.get("speedup"),
-        "potential_is": potential.get("flags") or "an estimate",
+        "potential_is": _is(potential),
         "eight_of_ten_mended_kernels_reach": _ends(potential),
-        "limited_by": potential.get("bound"),
+        "limited_by": titles_and_hints()[potential["bound"]]["title"] if potential.get("bound") else None,
         "stop_here": bool(causes) and causes[0]["kind"] == "limit",
         "causes": causes,
         "no_causes_because": "" if causes else one.get("reason") or "the export has no counts of stall reasons",
         "lines": _lines(target, run_id, launch["launch_id"]),
         "see": link(target, run_id, launch["launch_id"], index),
     }
+
+
+def _is(potential: Mapping[str, Any]) -> str | None:
+    """Say how the potential is meant; None where there is none."""
+    return None if potential.get("speedup") is None else POTENTIAL_IS[sign_of(potential.get("flags") or "").strip()]
 
 
 def _ends(potential: Mapping[str, Any]) -> Answer | None:

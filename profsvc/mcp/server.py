@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 
@@ -30,13 +31,16 @@ WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempoten
 
 def make_server(access: Access, *, write: bool = False) -> MCPServer:
     """Return the server with its tools; without ``write`` none of them changes anything."""
-    server: MCPServer = MCPServer("profsvc", instructions=INSTRUCTIONS, version=settings.version(), log_level="ERROR")
+    made: list[Tool] = []
 
     def add(needs: str, *functions: Callable[..., Any], name: str | None = None, writes: bool = False) -> None:
         """Add tools that need a scope."""
         for function in functions:
-            tool = _guarded_tool(access, needs, function)
-            server.add_tool(tool, name, annotations=WRITES if writes else READS, structured_output=False)
+            tool = Tool.from_function(
+                _guarded_tool(access, needs, function), name, annotations=WRITES if writes else READS,
+                structured_output=False,
+            )  # fmt: skip
+            made.append(_only_known_arguments(tool))
 
     add("read", tools.list_runs, tools.show_run, tools.what_to_change)
     # Over HTTP a token that only reads must not write, so predictions are not recorded.
@@ -48,7 +52,16 @@ def make_server(access: Access, *, write: bool = False) -> MCPServer:
         # Over stdio the files are of this machine.
         upload = tools.upload_text if access.over_http else tools.upload_file
         add("upload", upload, name="upload_profile", writes=True)
-    return server
+    return MCPServer("profsvc", instructions=INSTRUCTIONS, version=settings.version(), tools=made, log_level="ERROR")
+
+
+def _only_known_arguments(tool: Tool) -> Tool:
+    """Return a tool that refuses arguments it does not have, which would otherwise be ignored silently."""
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters = arguments.model_json_schema(by_alias=True)
+    return tool
 
 
 def _guarded_tool(access: Access, needs: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -136,6 +136,14 @@ def test_a_run_is_given_by_the_number_of_an_answer_and_a_launch_by_its_own(engin
     assert number["trace"]
 
 
+def test_a_launch_without_counted_work_has_no_potential_of_any_kind(engine: Engine) -> None:
+    with (ROOT / "fixtures" / "ncu_raw" / "plain.csv").open("rb") as stream:
+        pipeline.ingest(engine, stream, "raw.csv", store.RunInfo(name="bare"))
+    _, change = talk(make_server(Access(LocalStore(engine))), ("what_to_change", {"run": "bare"}))
+    assert (change["potential_speedup"], change["potential_is"]) == (None, None)
+    assert change["limited_by"] == "DRAM"
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
@@ -144,6 +152,7 @@ def test_a_run_is_given_by_the_number_of_an_answer_and_a_launch_by_its_own(engin
         ("ask_sql", {"query": "delete from runs"}, "usage: "),
         ("ask_sql", {"query": "select 1", "limit": 1000}, "limit"),
         ("read_docs", {"topic": "none"}, "not_found: no topic named 'none'"),
+        ("read_docs", {"page": "views"}, "page\n  Extra inputs are not permitted"),
         ("upload_profile", {"path": "/etc/hostname", "run": "x"}, "Unknown tool"),
     ],
 )
