@@ -116,3 +116,14 @@ def test_nothing_is_said_of_causes_that_were_not_counted(site, export, said):
     assert "No mechanism is known" not in text
     assert ('<h2 id="first">' in text) == (said is not None)
     assert said is None or said in text
+
+
+def test_readings_of_sensors_have_units_that_fit_them(site):
+    lines = ["timestamp, power.draw [W], temperature.gpu, clocks.current.sm [MHz], utilization.gpu [%]"]
+    lines += [f"2026/11/20 10:00:0{n}.000, 300.00 W, 5{n}, 1980 MHz, 54 %" for n in range(4)]
+    with running(site()) as service:
+        assert service.upload("\n".join(lines).encode(), run="log").status_code == 201
+        text = service.http.get(f"{service.url}/runs/1", headers={"accept": "text/html"}).text
+    table = re.sub("<[^>]+>", " ", text[text.index(">Sensors</caption>") : text.index('<h2 id="files">')])
+    assert all(said in table for said in ("300 W", "51.5 \u00b0C", "1.98 GHz", "0.54"))
+    assert "degC" not in table
