@@ -98,6 +98,13 @@ class _Argument(click.Argument):
         name = str(self.metavar) if self.required else f"[{self.metavar}]"
         return name + ("..." if self.nargs != 1 and not name.endswith("..") else "")
 
+    def process_value(self, ctx: Context, value: Any) -> Any:
+        """Return the value; if it is missing, the error says what is allowed."""
+        try:
+            return super().process_value(ctx, value)
+        except click.MissingParameter:
+            raise click.MissingParameter(self.help, ctx=ctx, param=self) from None
+
 
 class Command(click.Command):
     """A command made from a function, with the options that every command has."""

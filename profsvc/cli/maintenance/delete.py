@@ -97,7 +97,7 @@ def undelete(
     files = open_files(engine)
     for number in uploads:
         verdict = pipeline.undelete(engine, files, number)
-        back = "was already restored" if verdict.known else "is restored"
+        back = "is not deleted, nothing changed: it is" if verdict.known else "is restored"
         print_message(f"upload {number} ({verdict.file_name}) {back} in run {verdict.run!r} (id {verdict.run_id})")
 
 

@@ -61,7 +61,7 @@ def test_a_list_is_new_in_each_call() -> None:
         (["a", "--seconds", "0.1"], "0.1", "x>=0.5"),
         (["a", "--seconds", "nan"], "nan", "number"),
         (["a", "--angle", "x"], "x", "float"),
-        ([], "NAME", "Missing argument"),
+        ([], "Missing argument 'NAME...'", "Names."),
         (["a", "--counts", "1"], "--counts", "--count"),
         (["a", "--deep=1"], "--deep", "does not take a value"),
         (["a", "-q", "-v"], "--quiet", "exclude each other"),

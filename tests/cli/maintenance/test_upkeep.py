@@ -45,6 +45,8 @@ def test_a_deletion_is_undone_until_it_is_for_good(stored, rows_sha):
     result = stored("undelete", "1", "2")
     assert (result.code, result.err.splitlines()[0]) == (0, "upload 1 (plain.csv) is restored in run 'r' (id 1)")
     assert stored("show", "r").out == before
+    again = stored("undelete", "1").err
+    assert again == "upload 1 (plain.csv) is not deleted, nothing changed: it is in run 'r' (id 1)\n"
     stored("delete", "r", "--upload", "1", "--yes")
     blob_store = rows_sha()
     result = stored("db", "vacuum")

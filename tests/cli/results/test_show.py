@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 from pyarrow import parquet
@@ -119,6 +120,14 @@ def test_an_unknown_kernel_is_not_found(on_demo, kernel):
     assert ("did you mean 'reduce_v4_firstadd'" in result.err) == (kernel != "999")
     assert f"no kernel named {kernel!r}" in result.err
     assert ("it has launches #0 to #33" in result.err) == (kernel == "999")
+
+
+def test_a_kernel_without_a_name_is_called_so(cli, fixtures, tmp_path):
+    export = tmp_path / "unnamed.csv"
+    lines = (fixtures / "ncu_raw" / "plain.csv").read_text()
+    export.write_text(re.sub(r'"saxpy\([^"]*"', '""', lines))
+    cli("upload", export, "--run", "r")
+    assert cli("show", "r", "--kernel", "0").out.startswith("#0 (no name)\n")
 
 
 def test_an_unknown_run_is_not_found(on_demo):

@@ -5,6 +5,7 @@ from typing import Any
 
 from profsvc import specs
 from profsvc.errors import counted
+from profsvc.kernel_names import NO_NAME
 from profsvc.reports.ratios import times
 from profsvc.reports.rows import cell
 from profsvc.reports.text.cells import BAR_WIDTH, bar, bounded, page_of
@@ -65,7 +66,7 @@ def _heading(one: Row, published: bool) -> Iterable[str]:
     of = "#" + str(launch["launch_index"])
     if launch["launch_index"] is None:
         of = f"mean of {counted(launch['launches'] or '?', 'launch')} of"
-    yield f"{of} {launch['kernel']}"
+    yield f"{of} {launch['kernel'] or NO_NAME}"
     yield f"   {' '.join(shapes)} on {launch['device'] or '?'}; {took}"
     if bound and bound["speedup"] is not None:
         titles = {unit["quantity"]: unit["title"] for unit in one["units"]}

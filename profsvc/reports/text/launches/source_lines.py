@@ -5,6 +5,7 @@ from pathlib import PureWindowsPath
 from typing import Any
 
 from profsvc.errors import counted
+from profsvc.kernel_names import NO_NAME
 from profsvc.reports.rows import visible
 from profsvc.reports.text.cells import fitted_table, page_of
 
@@ -28,7 +29,7 @@ def source_lines(view: Mapping[str, Any], width: int | None = None, *, every: bo
 
 def _page(view: Mapping[str, Any], width: int | None, every: bool) -> Iterator[str]:
     launch, lines = view["launch"], view["lines"]
-    yield f"#{launch['launch_index']} {launch['kernel']}"
+    yield f"#{launch['launch_index']} {launch['kernel'] or NO_NAME}"
     samples = "no samples" if launch["samples"] is None else counted(launch["samples"], "sample")
     unmatched = f"; launch unknown: {launch['reason']}" if launch["reason"] else ""
     yield f"   {samples}{unmatched}{f'; {INLINED}' if counts_twice(view) else ''}"
