@@ -7,6 +7,8 @@
   const LANE = 24, HEAD = 18, SENSOR = 70, AXIS = 26, WAIT = 60, MIN_SPAN = 20;
   const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
   const time = (ns) => { const [size, unit] = UNITS.find(([least]) => Math.abs(ns) >= least) ?? UNITS[3]; return `${+(ns / size).toPrecision(6)} ${unit}`; };
+  const count = (n) => n.toLocaleString("en").replaceAll(",", "\u202f");
+  const counted = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
   const fail = (error) => { state.textContent = error.message; };
   const cut = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
@@ -146,7 +148,7 @@
     if (row.sensor) return [`${row.sensor.name}: ${+row.sensor.value[at].toPrecision(5)} ${row.sensor.unit}`, `at ${time(row.sensor.time_ns[at])}`];
     const { lane } = row, name = cut(view.names[lane.name[at]], 90), length = lane.end_ns[at] - lane.start_ns[at];
     if (lane.events[at] === 1) return [name, `${time(lane.busy_ns[at])}, at ${time(lane.start_ns[at])}`, `${lane.group} ${lane.title}`];
-    return [`${lane.events[at]} events, busy ${+(100 * lane.busy_ns[at] / length).toPrecision(3)} % of ${time(length)}`, `longest: ${name}`, `${lane.group} ${lane.title}`];
+    return [`${counted(lane.events[at], "event")}, busy ${+(100 * lane.busy_ns[at] / length).toPrecision(3)} % of ${time(length)}`, `longest: ${name}`, `${lane.group} ${lane.title}`];
   };
   const choose = (next, aloud) => {
     chosen = next;
@@ -221,20 +223,20 @@
   };
   const listNames = () => {
     const span = `from ${time(view.from_ns)} to ${time(view.to_ns)}`, more = view.names_in_span - view.by_name.length;
-    fill("timeline-names", "What ran in view, by name", `What ran ${span}, by name${more > 0 ? `; ${more} more names took less` : ""}`,
+    fill("timeline-names", "What ran in view, by name", `What ran ${span}, by name${more > 0 ? `; ${counted(more, "more name")} took less` : ""}`,
       ["Name", "What", "Events", "Time in view", "Share of the view", "Mean in view"],
-      view.by_name.map((one) => [one.name, one.kind, one.events.toLocaleString("en"), time(one.time_ns),
+      view.by_name.map((one) => [one.name, one.kind, count(one.events), time(one.time_ns),
         `${+(100 * one.time_ns / (view.to_ns - view.from_ns)).toPrecision(3)} %`, time(one.time_ns / one.events)]));
   };
   const list = () => {
     const lines = view.lanes.map((one) => {
       let events = 0, busy = 0;
       one.events.forEach((n, i) => { events += n; busy += n === 1 ? Math.max(0, Math.min(to, one.end_ns[i]) - Math.max(from, one.start_ns[i])) : one.busy_ns[i]; });
-      return [`${one.group} ${one.title}`, one.of, events, time(busy), `${+(100 * busy / (to - from)).toPrecision(3)} %`];
+      return [`${one.group} ${one.title}`, count(one.of), count(events), time(busy), `${+(100 * busy / (to - from)).toPrecision(3)} %`];
     });
     fill("timeline-table", "Lanes of the timeline", `Lanes from ${time(from)} to ${time(to)}`, ["Lane", "Events in all", "Events in view", "Busy in view", "Share of the view"], lines);
-    const missing = [view.sessions > 1 && `${view.sessions} recordings began at different times; ${view.aligned ? "each is drawn where it began, by the clock of its host" : "each is drawn from its own begin"}`, view.untimed && `${view.untimed} events without a start time are not shown`, view.left_out && `${view.left_out} events of further lanes are not shown`].filter(Boolean);
-    state.textContent = [`${view.events.toLocaleString("en")} events in ${time(view.length_ns)}; in view: ${time(from)} to ${time(to)}`, ...missing].join(". ");
+    const missing = [view.sessions > 1 && `${count(view.sessions)} recordings began at different times; ${view.aligned ? "each is drawn where it began, by the clock of its host" : "each is drawn from its own begin"}`, view.untimed && `not shown: ${counted(view.untimed, "event")} without a start time`, view.left_out && `not shown: ${counted(view.left_out, "event")} of further lanes`].filter(Boolean);
+    state.textContent = [`${counted(view.events, "event")} in ${time(view.length_ns)}; in view: ${time(from)} to ${time(to)}`, ...missing].join(". ");
   };
 
   /* Events by a part of their name: how many, and from one to the next. */
@@ -249,7 +251,7 @@
     if (number !== searched) return;
     sought = found;
     const one = sought.match;
-    output.textContent = one ? `${(one.ordinal + 1).toLocaleString("en")} of ${sought.events.toLocaleString("en")}, ${time(sought.time_ns)} in all` : "No event has this in its name.";
+    output.textContent = one ? `${count(one.ordinal + 1)} of ${count(sought.events)}, ${time(sought.time_ns)} in all` : "No event has this in its name.";
     if (!one) { paint(); return; }
     wanted = one;
     /* The zoom stays unless the event would be too short to be seen, or too long to fit. */

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.web.conftest import ROOT, running
 from tests.web.pages.conftest import window
 
 
@@ -95,3 +96,15 @@ def test_without_script_it_is_a_picture(chromium, shown):
 def test_a_run_without_times_says_so(browser_page, shown):
     browser_page.open(shown.path("/runs/{run}/timeline"))
     browser_page.page.wait_for_selector("#timeline-state:has-text('upload a trace')")
+
+
+@pytest.mark.parametrize(("events", "said"), [(1, "1 event in"), (1200, "1\u202f200 events in")])
+def test_events_are_counted_as_on_other_pages(chromium, site, events, said):
+    header, *_ = (ROOT / "fixtures" / "nsys_stats" / "gpu_trace.csv").read_text().splitlines()
+    rows = [f"{1000 * n},500,{n},1,1,1,32,1,1,16,0,0,,,,,NVIDIA H200 (0),1,,7,k" for n in range(events)]
+    with running(site()) as service:
+        assert service.upload("\n".join([header, *rows]).encode(), run="trace").status_code == 201
+        with window(chromium, service.url) as found:
+            found.open("/runs/1/timeline")
+            found.page.wait_for_selector(f"#timeline-state:has-text('{said}')")
+            assert said.partition(" ")[0] in found.page.inner_text("#timeline-table tbody tr")
