@@ -85,7 +85,7 @@ MODEL_COLUMNS = (
     Column("title", "model"),
     Column("quantity", "quantity"),
     Column("value", "value", "number", _model_explanation, launch_or_run_of_row),
-    Column("unit", "unit", "name"),
+    Column("unit", "unit", "unit"),
     Column("label", "meaning"),
     Column("form", "form or origin"),
     Column("flags", "warnings", "flags"),

@@ -13,6 +13,7 @@ Url = Callable[..., str]
 TEXTS: Mapping[str, Callable[[Any], str]] = {
     "text": filters.value,
     "number": filters.value,
+    "unit": filters.unit,
     "duration": filters.duration,
     "percent": filters.percent,
     "size": filters.size,
@@ -55,9 +56,10 @@ def cells(
 
 
 def _content(url: Url, column: Column, row: Row, explained_by_title: bool) -> Markup | None:
-    if column.kind not in TEXTS or (column.kind == "speedup" and column.flags):
+    if column.kind not in (*TEXTS, "quantity") or (column.kind == "speedup" and column.flags):
         return None
-    text = TEXTS[column.kind](row[column.name])
+    given = row[column.name]
+    text = filters.quantity(given, row["unit"]) if column.kind == "quantity" else TEXTS[column.kind](given)
     explain = "" if explained_by_title else column.explained_as(row)
     if not explain and column.link and column.kind in MAY_LINK and (path := column.link(row)):
         href = escape(filters.escape_unsafe(url(path)))

@@ -218,6 +218,24 @@ def exported(given: Any, side: str) -> Markup:
     return Markup(f' data-v="{given}"') if is_number else Markup("")  # a number has nothing to escape
 
 
+def unit(given: str | None) -> str:
+    """Return a unit as people write it; a share has none.
+
+    >>> unit("degC"), unit("1"), unit("W/degC"), unit(None)
+    ('\xb0C', '\u2013', 'W/\xb0C', '\u2013')
+    """
+    return MISSING if given in (None, "", "1", "unknown") else str(given).replace("degC", "\u00b0C")
+
+
+def quantity(given: float | None, of_unit: str | None) -> str:
+    """Return a number with the unit that fits it.
+
+    >>> quantity(3.201e9, "Hz"), quantity(39.487, "degC"), quantity(0.5419, "1"), quantity(None, "W")
+    ('3.201 GHz', '39.49 \xb0C', '0.5419', '\u2013')
+    """
+    return si(given, unit(of_unit).removeprefix(MISSING))
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun.
 
@@ -228,6 +246,7 @@ def plural(number: int, one: str, many: str = "") -> str:
 
 
 FILTERS = {
+    "unit": unit,
     "value": value,
     "count": count,
     "duration": duration,

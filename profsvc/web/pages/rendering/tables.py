@@ -4,7 +4,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]
-NUMERIC_KINDS = {"number", "speedup", "duration", "percent", "size", "light", "bar", "part", "signed", "change"}
+NUMERIC_KINDS = {
+    "number",
+    "quantity",
+    "speedup",
+    "duration",
+    "percent",
+    "size",
+    "light",
+    "bar",
+    "part",
+    "signed",
+    "change",
+}
 """Kinds of numeric cells, which are right-aligned."""
 
 UNITS = {
@@ -22,11 +34,12 @@ def row_reference(key: str, run: str = "run_id") -> Callable[[Row], Mapping[str,
 class Column(NamedTuple):
     """A column: the key of its values in a row, its title, and the kind of its cells.
 
-    Kinds: text, name (shortened in its middle; ``full`` is the key of the full one), flags, when, number, speedup,
-    duration (ns), percent (of a share), size (bytes), light (a bar, marked at 60 and 80 %), bar (a value of 0 to 1),
-    part (a bar of a share, in percent), signed (a difference in ns), change (a share with sign; ``flags`` is the key of
-    the word beside it, slower or faster, which colours both), tick (a box that chooses the run of the row), launches (a
-    number that opens to the worst launches), noted (a text with the ``remark`` of the row below it).
+    Kinds: text, name (shortened in its middle; ``full`` is the key of the full one), unit, flags, when, number,
+    quantity (a number in the ``unit`` of the row, written with the prefix that fits it), speedup, duration (ns),
+    percent (of a share), size (bytes), light (a bar, marked at 60 and 80 %), bar (a value of 0 to 1), part (a bar of a
+    share, in percent), signed (a difference in ns), change (a share with sign; ``flags`` is the key of the word beside
+    it, slower or faster, which colours both), tick (a box that chooses the run of the row), launches (a number that
+    opens to the worst launches), noted (a text with the ``remark`` of the row below it).
     """
 
     name: str

@@ -295,7 +295,7 @@ MODEL_COLUMNS = [
     Column("model", "Model"),
     Column("quantity", "Quantity"),
     Column("text", "Value [95 % interval]", "number", explain=_model_explanation, where=row_reference("item")),
-    Column("unit", "Unit", "name"),
+    Column("unit", "Unit", "unit"),
     Column("sensor", "Sensor", "name"),
     Column("window", "Window", "name"),
     Column("form", "Form"),
@@ -305,7 +305,7 @@ MODEL_COLUMNS = [
 ANSWER_COLUMNS = [
     Column("quantity", "Quantity"),
     Column("text", "Value [95 % interval]", "number", explain="figure.planned"),
-    Column("unit", "Unit", "name"),
+    Column("unit", "Unit", "unit"),
     Column("flags", "Flags", "flags"),
     Column("reason", "Reason"),
 ]

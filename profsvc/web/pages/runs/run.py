@@ -20,7 +20,6 @@ from profsvc.web.pages.launches.listing import (
 )
 from profsvc.web.pages.launches.savings import MAX_PAIRS, savings
 from profsvc.web.pages.rendering.figures import Figure
-from profsvc.web.pages.rendering.filters import si
 from profsvc.web.pages.rendering.kept_pages import kept
 from profsvc.web.pages.rendering.page import Links, find_run_id, page, path_to, redirect
 from profsvc.web.pages.rendering.tables import Column, Row, row_reference
@@ -98,14 +97,14 @@ SENSOR_COLUMNS = (
     Column("quantity", "quantity"),
     Column("name", "sensor", "name"),
     Column("gpu_index", "GPU", "number", "v1_sensors.gpu_index", row_reference("sensor_id")),
+    Column("unit", "unit", "unit"),
     Column("readings", "readings", "number", "run.sensor_readings"),
     *(
-        Column(f"{name}_text", title, "number", f"run.sensor_{said}")
+        Column(f"{name}_value", title, "quantity", f"run.sensor_{said}")
         for name, title, said in (("mean", "mean", "mean"), ("min", "minimum", "least"), ("max", "maximum", "largest"))
     ),
     Column("quality", "warnings"),
 )
-_SHOWN_UNITS = {"degC": "\u00b0C", "1": "", "unknown": "", None: ""}
 TRANSFER_COLUMNS = (
     Column("kind", "operation"), Column("count", "count", "number", "run.transfer_count"),
     Column("duration_ns", "time", "duration", "run.transfer_time"),
@@ -162,12 +161,6 @@ def kernel_rows(engine: Any, info: Row) -> tuple[list[dict[str, Any]], bool]:
     return labelled(rows), more
 
 
-def _sensor_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a sensor with its mean and extremes in a unit that fits them."""
-    unit = _SHOWN_UNITS.get(row["unit"], row["unit"])
-    return row | {f"{name}_text": si(row[f"{name}_value"], unit) for name in ("mean", "min", "max")}
-
-
 def _file_row(row: dict[str, Any]) -> dict[str, Any]:
     status = f"duplicate of upload {row['same_as']}" if row["same_as"] else row["status"]
     return row | {"verdict": status}
@@ -195,7 +188,6 @@ def show_run(request: Request) -> Response:
         advice=advice, criteria=criteria_rows(view["criteria"]),
         files=[_file_row(row) for row in view["uploads"]], kernels=kernels, more_kernels=more_kernels,
         means=launch_rows(view["means"], run_id),
-        sensors=[_sensor_row(row) for row in view["sensors"]],
         has_power=any(row["quantity"] == "power" or row["x_mm"] is not None for row in view["sensors"]),
         transfers=[
             row | {"duration_ns": None if row["duration_ms"] is None else 1e6 * row["duration_ms"]}

@@ -127,3 +127,4 @@ def test_readings_of_sensors_have_units_that_fit_them(site):
     table = re.sub("<[^>]+>", " ", text[text.index(">Sensors</caption>") : text.index('<h2 id="files">')])
     assert all(said in table for said in ("300 W", "51.5 \u00b0C", "1.98 GHz", "0.54"))
     assert "degC" not in table
+    assert 'data-v="1980000000' in text  # what an export takes

@@ -8,6 +8,7 @@ from profsvc.client import Client
 from tests.conftest import ROOT
 from tests.views.traces.test_wall_time import STEPS, trace
 from tests.web.conftest import running
+from tests.web.pages.conftest import window
 
 TRACE = ROOT / "fixtures" / "nsys_sqlite" / "two_devices.sqlite"
 
@@ -45,6 +46,25 @@ def test_a_colour_is_one_kind_of_time_in_all_bars_of_the_page(site, engine):
     parts = colour_of.findall(lower)
     assert len(parts) > 4
     assert all(colour == summary[wanted[title]] for colour, title in parts)
+
+
+def test_names_and_remarks_fit_into_the_first_column_of_a_phone(chromium, site, engine):
+    with TRACE.open("rb") as stream:
+        pipeline.ingest(engine, stream, TRACE.name, store.RunInfo(name="trace"))
+    with running(site()) as service, window(chromium, service.url, viewport={"width": 400, "height": 900}) as found:
+        found.open("/runs/1")
+        outside = found.page.evaluate(
+            """() => [...document.querySelectorAll("td .note")].filter(one =>
+            one.getBoundingClientRect().right > one.closest("td").getBoundingClientRect().right + 1).length"""
+        )
+        broken = found.page.evaluate(
+            """() => { const cells = [...document.querySelectorAll("td")];
+            const cell = cells.find(one => one.innerText.startsWith("Host sync"));
+            const range = document.createRange(); range.setStart(cell.firstChild, 5); range.setEnd(cell.firstChild, 20);
+            return [range.toString(), range.getClientRects().length]; }"""
+        )
+    assert outside == 0
+    assert broken == ["synchronization", 1]
 
 
 def test_who_arrives_last_at_collectives_is_on_the_page_and_in_the_api(site):
