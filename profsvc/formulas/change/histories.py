@@ -5,9 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from profsvc.formulas.change.levels.distant_levels import distant_levels
 from profsvc.formulas.change.levels.series_length import MIN_HISTORY, MIN_SEGMENT
 from profsvc.formulas.change.steps.newest_step import ALPHA
 from profsvc.formulas.change.steps.surest_step import surest_step
+from profsvc.formulas.change.trends import shapes, stepped_trend
 from profsvc.formulas.numerics.arrays import Array
 from profsvc.formulas.numerics.series import (
     Index,
@@ -50,13 +52,19 @@ def all_steps(
     multiplied by E, the bound of Bonferroni. A level that was there before makes a step too: this tells what happened,
     and not whether it is new. Nights as they come need only `newest_step`, with the series since the last step.
 
-    Source: own model; binary segmentation with the test of `newest_step`.
+    Where that test sees dependent noise, two levels still make a step if they are farther apart than noise with an
+    autocorrelation of 0.9 goes, by `distant_levels`. Each of the two tests may err with alpha. In noise that hardly
+    depends on the night before the second is far from it, and in dependent noise the first.
+
+    Values that follow a trend rather than a step have none, unless one is sure beside the trend, wherever it may be.
+
+    Source: own model; binary segmentation with the tests of `newest_step` and `distant_levels`.
 
     Args:
         value: Values of the series in order, flat [any]; NaN where one is missing.
         group: Id of the series of each value; None: one series.
         standard_error: Standard error of each value, or one for all [as the value]; None, NaN or 0: unknown.
-        alpha: Probability of error, of each part [1].
+        alpha: Probability of error of each of the two tests, of each part [1].
 
     Returns: Steps; ``before`` and ``after`` are the medians of the levels on both sides.
 
@@ -74,7 +82,7 @@ def all_steps(
     splits, sure = [np.empty(0, dtype=np.intp)], [np.empty(0)]
     start, stop = series.start, series.stop
     while start.size:
-        split, p = _step_at_any_end(series, start, stop)
+        split, p = _step_at_any_end(series, start, stop, alpha)
         found = p <= alpha
         splits.append(split[found])
         sure.append(p[found])
@@ -92,7 +100,7 @@ def all_steps(
     return Steps(*(column[before != after] for column in columns))
 
 
-def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, Array]:
+def _step_at_any_end(series: Series, start: Index, stop: Index, alpha: float) -> tuple[Index, Array]:
     """Split and p of the surest step in each part, as seen from its end or from earlier nights."""
     cuts = np.array(LOOKBACK_LENGTHS)
     part, view = np.nonzero((stop - start)[:, np.newaxis] - cuts >= MIN_SEGMENT + MIN_HISTORY)
@@ -100,9 +108,24 @@ def _step_at_any_end(series: Series, start: Index, stop: Index) -> tuple[Index, 
     seen = subseries(series, start[part], start[part] + n)
     best = surest_step(in_units_of_sd(seen), doubt=False)
     looks = np.bincount(part, minlength=start.size)
-    order = np.lexsort((best.p, part))
+    at, p = best.split - seen.start + start[part], np.minimum(best.p * looks[part], 1.0)
+    levels = distant_levels(seen)
+    whole = (view == 0) & (levels.p < np.where(np.isnan(p), 1.0, p))
+    at, p = np.where(whole, levels.split - seen.start + start[part], at), np.where(whole, levels.p, p)
+    sure = np.flatnonzero(p <= alpha)
+    p[sure] = _beside_a_trend(series, start[part][sure], (start[part] + n)[sure], at[sure], p[sure])
+    order = np.lexsort((p, part))
     first = order[np.cumsum(looks)[looks > 0] - looks[looks > 0]]
-    split, p = start.copy(), np.full(start.size, np.nan)
-    split[looks > 0] = (best.split - seen.start + start[part])[first]
-    p[looks > 0] = np.minimum(best.p[first] * looks[looks > 0], 1.0)
-    return split, p
+    split, out = start.copy(), np.full(start.size, np.nan)
+    split[looks > 0], out[looks > 0] = at[first], p[first]
+    return split, out
+
+
+def _beside_a_trend(series: Series, start: Index, stop: Index, split: Index, p: Array) -> Array:
+    """Return p of each step, if the values follow a trend rather than a step that of the step beside the trend."""
+    shape = shapes(subseries(series, start, stop), np.arange(start.size))
+    out = p.copy()
+    for one in np.flatnonzero(shape.trend > shape.step):
+        x = series.x[start[one] : stop[one]]
+        out[one] = max(p[one], min(1.0, x.size * stepped_trend(x, int(split[one] - start[one])).p))
+    return out

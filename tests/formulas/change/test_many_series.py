@@ -118,6 +118,28 @@ def test_all_steps_of_a_history(rng: np.random.Generator) -> None:
     assert np.unique(all_steps(*simulated.flat(simulated.white(rng, 200, 100))).group).size <= 8
 
 
+@pytest.mark.parametrize("rise", [3.0, 10.0, 30.0])
+def test_a_drift_has_no_steps(rise: float, rng: np.random.Generator) -> None:
+    for nights in (30, 100, 300):
+        x = simulated.white(rng, 100, nights) + np.linspace(0.0, rise, nights)
+        assert all_steps(*simulated.flat(x)).at.size <= 8
+
+
+def test_a_sure_step_on_a_drift_is_found(rng: np.random.Generator) -> None:
+    x = simulated.white(rng, 100, 60) + np.linspace(0.0, 5.0, 60) + 12.0 * (np.arange(60) >= 48)
+    found = all_steps(*simulated.flat(x))
+    assert np.isin(found.at % 60, [47, 48, 49]).sum() >= 95
+
+
+def test_levels_far_apart_are_steps_in_dependent_noise(rng: np.random.Generator) -> None:
+    """A test that takes them for dependence calls such a history quiet."""
+    noise = simulated.autoregressive(rng, 100, 120, 0.9)
+    noise /= noise.std(axis=1, keepdims=True)
+    found = all_steps(*simulated.flat(noise + 10.0 * (np.arange(120) >= 70)))
+    assert np.unique(found.group[np.abs(found.at % 120 - 70) <= 3]).size >= 95
+    assert np.unique(all_steps(*simulated.flat(noise)).group).size <= 10
+
+
 @pytest.mark.parametrize("values", [1, 41, 100])
 def test_series_are_tested_some_at_a_time(
     values: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
