@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.line_blocks import read_blocks
 from profsvc.formats.ncu import launches as ncu_launches
-from profsvc.formats.ncu.csv_lines import Scanner, first_page_kind, records
+from profsvc.formats.ncu.csv_lines import first_page_kind, records
 from profsvc.formats.ncu.details_blocks import next_launch, parse, whole_launches
 from profsvc.formats.ncu.details_rows import ColumnPlan, Layout, ParsedRows
 from profsvc.formats.ncu.details_wide import PageColumns, empty_cells, metric_rows, wide_metrics
 from profsvc.formats.parsing.numbers import Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, Record
-from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.formats.parsing.timestamps import Int64s
 from profsvc.tables import Batch, ColumnTable, Table, Wide, WideColumns
@@ -243,23 +242,21 @@ class _Page:
         return tables
 
 
-class _Reader:
-    """Reads the file in blocks where it is regular, else line by line."""
+class _Reader(ncu_launches.PageReader):
+    """The reader of one file."""
 
     def __init__(self, text: Text) -> None:
-        self.text, self.ledger, self.page = text, ncu_launches.NcuLedger(), _Page(_number_evidence(text))
-        self.scanner, self.repeated = Scanner("details"), RepeatedTables(text)
+        super().__init__(text, "details")
+        self.page = _Page(_number_evidence(text))
         self.layout: Layout | None = None
-        self.widths: list[str] = []
-        self.line = 1
 
     def batches(self) -> Iterator[Batch]:
         blocks = whole_launches(self.text.blocks(BLOCK_BYTES), BLOCK_BYTES)
         yield from read_blocks(
-            blocks, self._plan, parse, self._take_part, self._take_lines, next_launch, check_each_line=True
+            blocks, self._plan, parse, self._take_part, self.take_lines, next_launch, check_each_line=True
         )
         for record in self.scanner.finish():
-            yield from self._record(record)
+            yield from self.take_record(record)
         if tables := self.page.take():
             yield self.ledger.batch(tables)
         layout = ", ".join(dict.fromkeys(self.widths))
@@ -273,23 +270,12 @@ class _Reader:
         taken = self.page.take_part(part, self.line) if self.page.begins_with(part) else None
         if taken is None:
             return False
-        for record in self.scanner.rows_follow():
-            self.ledger.add(record)
-        self.ledger.stored += part.rows
-        self.repeated.passed(self.line, self.line + part.rows - 1)
-        self.line += part.rows
+        self.pass_block(part.rows)
         yield self.ledger.batch(taken[0], wide=taken[1])
         return True
 
-    def _take_lines(self, lines: list[str]) -> Iterator[Batch]:
-        for line in lines:
-            covered = self.repeated.covers(self.line)
-            self.ledger.skipped += covered
-            for record in () if covered else self.scanner.feed(self.line, line):
-                yield from self._record(record)
-            self.line += 1
-
-    def _record(self, record: Record) -> Iterator[Batch]:
+    def take_record(self, record: Record) -> Iterator[Batch]:
+        """Take a header, a row or a line beside the table."""
         record = self.repeated.settle(record)
         if record.kind == HEADER:
             self.layout = Layout(record.cells)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from profsvc.formats.ncu.csv_lines import Scanner
 from profsvc.formats.parsing.ledger import Ledger, whole_number
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, NumberFormat, Numbers
+from profsvc.formats.parsing.records import Record
+from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.specs import units
 from profsvc.tables import Batch, ColumnTable
@@ -273,3 +277,35 @@ class NcuLedger(Ledger):
         elif errors:
             message = f"{errors}; {message}" if message else errors
         return self.batch({}, facts, message)
+
+
+class PageReader(ABC):
+    """Reads a page in blocks where it is regular, else line by line; every line is counted once."""
+
+    def __init__(self, text: Text, page: str) -> None:
+        """Start at the first line of ``text``, with ``page`` as the scanner of lines names it."""
+        self.text, self.ledger = text, NcuLedger()
+        self.scanner, self.repeated = Scanner(page), RepeatedTables(text)
+        self.widths: list[str] = []
+        self.line = 1
+
+    @abstractmethod
+    def take_record(self, record: Record) -> Iterator[Batch]:
+        """Take a record that was read line by line."""
+
+    def pass_block(self, rows: int) -> None:
+        """Count the lines of a block that was taken as a whole."""
+        for record in self.scanner.rows_follow():
+            self.ledger.add(record)
+        self.ledger.stored += rows
+        self.repeated.passed(self.line, self.line + rows - 1)
+        self.line += rows
+
+    def take_lines(self, lines: list[str]) -> Iterator[Batch]:
+        """Take lines one by one, without those of a table that the file has twice."""
+        for line in lines:
+            covered = self.repeated.covers(self.line)
+            self.ledger.skipped += covered
+            for record in () if covered else self.scanner.feed(self.line, line):
+                yield from self.take_record(record)
+            self.line += 1

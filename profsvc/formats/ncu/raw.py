@@ -14,11 +14,10 @@ import numpy as np
 from profsvc.errors import BrokenInputError
 from profsvc.formats.columnar.line_blocks import Floats, Letters, read_blocks
 from profsvc.formats.ncu import launches as ncu_launches
-from profsvc.formats.ncu.csv_lines import IDENTITY_COLUMNS, Scanner, first_page_kind, records
+from profsvc.formats.ncu.csv_lines import IDENTITY_COLUMNS, first_page_kind, records
 from profsvc.formats.ncu.raw_blocks import Bounds, ColumnPlan, ParsedRows, parse
 from profsvc.formats.parsing.numbers import NOT_NUMBERS, Evidence, Numbers
 from profsvc.formats.parsing.records import HEADER, MAX_TEXT_CHARS, REJECT, ROW, UNITS, Record
-from profsvc.formats.parsing.repeated_tables import RepeatedTables
 from profsvc.formats.parsing.text import Text
 from profsvc.tables import Batch, Table, Wide, WideColumns
 
@@ -252,21 +251,18 @@ class RawPage:
         return Wide(columns, first, lines, cells.letters, cells.bounds, values, reasons)
 
 
-class _Reader:
-    """Reads the file in blocks where it is regular, else line by line."""
+class _Reader(ncu_launches.PageReader):
+    """The reader of one file."""
 
     def __init__(self, text: Text, evidence: Evidence, scales: ncu_launches.UnitScales) -> None:
-        self.text, self.scales = text, scales
-        self.ledger, self.page, self.scanner = ncu_launches.NcuLedger(), RawPage(evidence, scales), Scanner("raw")
-        self.layout, self.repeated = RawLayout([]), RepeatedTables(text)
-        self.widths: list[str] = []
-        self.line = 1
+        super().__init__(text, "raw")
+        self.scales, self.page, self.layout = scales, RawPage(evidence, scales), RawLayout([])
 
     def batches(self) -> Iterator[Batch]:
         blocks = self.text.blocks(BLOCK_BYTES, FIRST_BLOCK_BYTES)
-        yield from read_blocks(blocks, self._plan, parse, self._take_part, self._take_lines, check_each_line=True)
+        yield from read_blocks(blocks, self._plan, parse, self._take_part, self.take_lines, check_each_line=True)
         for record in self.scanner.finish():
-            yield from self._record(record)
+            yield from self.take_record(record)
         yield from self._rest()
         layout = ", ".join(dict.fromkeys(self.widths))
         missing = "" if self.page.count or self.layout.units else f"{_NO_UNITS}; {ncu_launches.EXPORT_HINT}"
@@ -284,23 +280,12 @@ class _Reader:
         taken = self.page.take_part(part, self.line)
         if taken is None:
             return False
-        for record in self.scanner.rows_follow():
-            self.ledger.add(record)
-        self.ledger.stored += part.rows
-        self.repeated.passed(self.line, self.line + part.rows - 1)
-        self.line += part.rows
+        self.pass_block(part.rows)
         yield self.ledger.batch(taken[0], wide=taken[1])
         return True
 
-    def _take_lines(self, lines: list[str]) -> Iterator[Batch]:
-        for line in lines:
-            covered = self.repeated.covers(self.line)
-            self.ledger.skipped += covered
-            for record in () if covered else self.scanner.feed(self.line, line):
-                yield from self._record(record)
-            self.line += 1
-
-    def _record(self, record: Record) -> Iterator[Batch]:
+    def take_record(self, record: Record) -> Iterator[Batch]:
+        """Take a header, a row or a line beside the table."""
         self.layout = self.layout.after(record, self.scales)
         record = self.repeated.settle(record)
         if record.kind == HEADER:
