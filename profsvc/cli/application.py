@@ -68,9 +68,9 @@ PANELS = {  # the commands of each panel of the help, and the module of each
         "power": "power.windows",
         "components": "power.components", "thermal": "power.thermal", "cores": "power.cores",
         "whatif": "launch.what_if", "antipatterns": "launch.antipatterns", "versions": "launch.versions",
-        "graph": "results.graph", "plot": "results.plot", "explain": "results.show", "sql": "results.query",
+        "graph": "results.graph", "plot": "results.plot", "explain": "results.explain", "sql": "results.query",
         "export": "results.export",
-        "devices": "results.show",
+        "devices": "results.devices",
     },
     "Models": dict.fromkeys(MODELS, "models"),
     "Nightly reports": {
@@ -83,7 +83,7 @@ PANELS = {  # the commands of each panel of the help, and the module of each
         "db": "maintenance.db", "doctor": "maintenance.doctor", "delete": "maintenance.delete",
         "undelete": "maintenance.delete",
     },
-    "Help": {"help": "documentation", "formats": "results.show", "settings": "settings_command"},
+    "Help": {"help": "documentation", "formats": "results.explain", "settings": "settings_command"},
 }  # fmt: skip
 # What people try first, and the command for it.
 TRIED = {

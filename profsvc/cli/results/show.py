@@ -1,4 +1,4 @@
-"""``runs``, ``show``, ``explain``, ``formats`` and ``devices``."""
+"""``runs`` and ``show``: which runs there are, and where one can save time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +11,9 @@ from profsvc.cli.console.common import (
     open_reader,
     open_service,
     parse_pairs,
-    picture_format,
     print_json,
     print_message,
     print_rows,
-    write_picture,
 )
 from profsvc.cli.console.declaration import Argument, Group, Option
 from profsvc.cli.console.terminal import print_lines, program_in_shell, table_width, wrapped
@@ -28,7 +26,6 @@ CRITERIA = (
     "launch", "kernel", "criterion", "value", "share", "speedup", "value_as_published", "speedup_as_published",
     "value_conditional", "flags", "reason",
 )  # fmt: skip
-TRACE = ("launch", "name", "value", "unit", "from", "metric", "raw_text", "file", "line")
 MAX_SERVICE_LAUNCHES = 10_000
 SOURCE_LINES = 20
 SOURCE_COLUMNS = (
@@ -39,7 +36,6 @@ SOURCE_COLUMNS = (
 NO_RUN = "the store has no runs yet; add one with: profsvc upload FILE"
 DEFAULT_LAUNCHES = 40
 OVERVIEW_LAUNCHES = 1000
-DEFINITIONS = ("name", "unit", "meaning", "ncu", "nvprof", "nsys")
 
 
 def runs(
@@ -278,130 +274,7 @@ def _criteria(opened: "Mapping[str, Any]") -> list[dict[str, Any]]:
     ]
 
 
-def explain(
-    context: Context,
-    name: Annotated[
-        str,
-        Argument(help="Title or name of a criterion, counter, metric, model or flag; 'potential'; 'reproduced'."),
-    ],
-    run: Annotated[str, Option(help="Run by name or id, to trace its numbers to lines of the upload.")] = "",
-    kernel: Annotated[str, Option(help="Launch number or (part of) a kernel's name.")] = "",
-    output: OutputOption = "table",
-) -> None:
-    """Explain a number: formula, source, counters, metrics, file and line.
-
-    Examples:
-
-      profsvc explain divergence
-
-      profsvc explain divergence --run nightly --kernel 0
-
-      profsvc explain reproduced
-    """
-    from profsvc.reports.text import explanation
-    from profsvc.views.explain import numbers as explain_view
-
-    if kernel and not run:
-        raise UsageError("--kernel needs --run; add it")
-    if run and (service := open_service(context)):
-        view = service.explain(name, run, kernel or None)
-    else:
-        view = explain_view.explain(open_reader(context) if run else None, name, run or None, kernel or None)
-    if output == "table":
-        echo(explanation.explanation(view), nl=False)
-    elif output == "json":
-        print_json(view)
-    elif "figures" in view:
-        print_rows(list(view["figures"][0]), view["figures"], output)
-    elif run:
-        print_rows(TRACE, view["trace"], output)
-    else:
-        print_rows(DEFINITIONS, [one | one["expressions"] for one in view["definitions"]], output)
-
-
-def formats(name: Annotated[str, Argument(help="Format to describe.")] = "", output: OutputOption = "table") -> None:
-    """List the supported formats, or describe one.
-
-    Examples:
-
-      profsvc formats
-
-      profsvc formats ncu-raw
-    """
-    from profsvc import views
-
-    if name and output == "table":
-        echo(views.reader(name).strip())
-    elif name:
-        print_rows(["format", "page"], [{"format": name, "page": views.reader(name)}], output)
-    else:
-        print_rows(["format", "what"], views.readers(), output)
-
-
-def devices(
-    context: Context,
-    name: Annotated[
-        str, Argument(help="Device to show the characterization of; default: list devices.", metavar="[NAME]")
-    ] = "",
-    catalogue: Annotated[bool, Option("--catalogue", help="List the devices whose data sheets are built in.")] = False,
-    out: Annotated[Path | None, Option(help="Plot its curves to FILE.svg or FILE.png.", metavar="FILE")] = None,
-    dark: Annotated[bool, Option("--dark", help="Dark theme.")] = False,
-    limit: LimitOption = 0,
-    output: OutputOption = "table",
-) -> None:
-    """List the devices of the store, or those built in, or what was measured of one.
-
-    The value of a curve is the share of peak at which it saturates. The spread is the half-width of the 95 % interval
-    of the median over the median; of a curve the widest of its points. Of a device that is not characterized the data
-    sheet is shown if it is built in, each figure with its source.
-
-    Examples:
-
-      profsvc devices
-
-      profsvc devices --catalogue -o csv
-
-      profsvc devices "NVIDIA H200" --out curves.svg
-    """
-    from profsvc import views
-
-    form = picture_format("--out", out)
-    if name and not catalogue:
-        _characterization(context, name, out, form, dark, limit, output)
-    elif out is not None:
-        raise UsageError("--out plots the curves of one device: give its name")
-    elif catalogue:
-        rows = views.catalogue()
-        print_rows(list(rows[0]), rows, output, limit=limit)
-    else:
-        service = open_service(context)
-        rows = service.rows("devices") if service else views.devices(open_reader(context))
-        print_rows(["device_id", "name", "compute_capability", "sms"], rows, output, limit=limit)
-
-
-def _characterization(
-    context: Context, name: str, out: Path | None, form: str, dark: bool, limit: int, output: str
-) -> None:
-    """Print what was measured of a device, else its data sheet; plot its curves where a file is given."""
-    from profsvc.reports.plots import characterization as characterization_plots
-    from profsvc.views import device as device_view
-
-    service = open_service(context)
-    rows = service.rows("characterizations") if service else device_view.all_measured(open_reader(context))
-    known = [] if out or device_view.characterizations_of(rows, name) else device_view.figures_of(name)
-    if known:
-        figures = [{key: one[key] for key in device_view.FIGURE} for one in known]
-        print_rows(list(device_view.FIGURE), figures, output, limit=limit)
-        print_message(f"{name} {device_view.NOT_CHARACTERIZED}")
-        return
-    found = device_view.summary(rows, name)
-    if out is not None:
-        curves = device_view.characterization(device_view.characterizations_of(rows, name))["curves"]
-        write_picture(out, characterization_plots.draw_all(curves, form, dark=dark))
-    print_rows(list(device_view.SUMMARY), found, output, limit=limit)
-
-
 def register(app: Group) -> None:
     """Add the commands of this file."""
-    for command in (runs, show, explain, formats, devices):
+    for command in (runs, show):
         app.function()(command)
