@@ -87,7 +87,8 @@ def fit_coefficient(
 
     Range: refused, with the figure in ``refusal`` and INPUT_SUSPECT, where no segment has 20 readings, an unmoved
         clock and no throttling; where segments differ in clock by more than 1 %; where in no segment the temperature
-        stands out from the scatter of its readings; and by `coefficient_refusal`, which keeps the figures.
+        stands out from the scatter of its readings, or the power from its resolution; and by `coefficient_refusal`,
+        which keeps the figures.
 
     Errors: TypeError for a wrong dtype; ValueError for shapes that do not fit, an unknown law or choice of fan, and
         for a fan without a choice.
@@ -125,6 +126,10 @@ def fit_coefficient(
     if not span.max() > 0:
         most = constant_load_segments.segment_ranges(b.smooth, b.segment).max()
         words = f"the temperature spans {most:.1f} \u00b0C within a load, no more than the scatter of its readings"
+        return found._replace(refusal=words)
+    if not any(np.ptp(b.power[b.segment == k]) > 0 for k in range(r.segments())):
+        levels = " to ".join(dict.fromkeys(f"{power:g}" for power in (b.power.min(), b.power.max())))
+        words = f"no reading of a load differs in power ({levels} W): a change below its resolution is not seen"
         return found._replace(refusal=words)
     unseen = [
         *constant_load_segments.rounded_plateau(r, b, step),

@@ -158,6 +158,10 @@ def test_the_refusals_say_their_figure() -> None:
     brief = fit_coefficient(TIME[:5], 300 + WARMING[:5], WARMING[:5], ONE[:5])
     assert brief.refusal == "no segment lasts longer than the first 5 s, which are left out"
     assert fit_coefficient([], [], [], np.zeros(0, dtype=int)).refusal
+    # Noise of the arithmetic is no slope: this was one of -5.6e-11 W/degC, with an interval below 0.
+    whole_watts = fit_coefficient(TIME, np.full(TIME.size, 80.0), WARMING, ONE)
+    assert whole_watts.refusal.startswith("no reading of a load differs in power (80 W)")
+    assert np.isnan(whole_watts.coefficient_w_per_c)
 
 
 def test_curved_leakage_is_found_where_the_range_is_wide() -> None:
