@@ -90,7 +90,8 @@ def show(
     )
     for line in difference_lines(view.get("differences", ())):
         print_message(line)
-    print_rows(("run_id", "run", "at", "value", "low", "high", "raw"), view["points"], output)
+    points = [{**point, "unit": row["unit"]} for point in view["points"]]
+    print_rows(("run_id", "run", "at", "value", "low", "high", "raw", "unit"), points, output)
 
 
 @group.function("set")

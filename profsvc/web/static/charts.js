@@ -37,7 +37,7 @@
   const KINDS = {
     history(view) {
       const place = new Map([...new Set(column(view.points, "run_id"))].map((id, n) => [id, n]));
-      const names = new Map(view.points.map((p) => [place.get(p.run_id), cut(p.commit_id ?? p.run, 12)]));
+      const names = new Map(view.points.map((p) => [place.get(p.run_id), p.commit_id?.slice(0, 12) ?? cut(p.run, 12)]));
       const [unit, size] = scaleOf(view.quantity.unit, column(view.points, "value"));
       const scaled = (v) => v == null ? null : v / size;
       const series = view.series.flatMap((one, n) => {

@@ -87,6 +87,7 @@ def test_findings_are_listed_shown_and_set(asked, monkeypatch):
     assert "No findings match" in none.err
     shown = asked("findings", "show", 1, "-o", "csv")
     assert len(shown.out.splitlines()) == NIGHTS + 1
+    assert all(line.endswith(",ns") for line in shown.out.splitlines()[1:])
     assert shown.err.startswith("finding 1: gemm duration +10.")
     assert " in run night 9 2; accepted by " in shown.err
     assert "wider tiles" in shown.err
