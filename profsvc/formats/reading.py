@@ -68,7 +68,16 @@ from profsvc.formats.nvprof import csv_export as nvprof_csv
 from profsvc.formats.nvprof import text_export as nvprof_text
 from profsvc.formats.parsing.head import Head
 from profsvc.formats.parsing.line_account import LineCompletion
-from profsvc.formats.parsing.rewritten import OF_R, PREFIX, Rewriting, has_prefix, processes_of, rewritings_of, undone
+from profsvc.formats.parsing.rewritten import (
+    OF_R,
+    PREFIX,
+    SEPARATED,
+    Rewriting,
+    has_prefix,
+    processes_of,
+    rewritings_of,
+    undone,
+)
 from profsvc.formats.parsing.stream import open_stream, peek
 from profsvc.formats.parsing.text import LineNotes, line_notes
 from profsvc.formats.pytorch import trace as pytorch_trace
@@ -200,7 +209,12 @@ def _rewriting(head: bytes, matches: list[Reader], name: str | None) -> tuple[Re
         return None
     for one, before, headers in rewritings_of(head):
         found = _matches(before)
-        if len(found) != 1 or (found[0] in _TEXTS and one is not PREFIX) or (one in OF_R and found[0] not in SENSORS):
+        if len(found) != 1 or (found[0] in _TEXTS and one is not PREFIX):
+            continue
+        if one in (*OF_R, *SEPARATED) and found[0] not in SENSORS:
+            continue
+        # The last line of the head may be cut.
+        if one in SEPARATED and any(one.undo(line) == line for line in head.splitlines()[:-1] if line.strip()):
             continue
         if found != matches or one is PREFIX or found[0].sniff(headers):
             if one is PREFIX and len(processes := processes_of(head)) > 1:

@@ -264,7 +264,7 @@ def read_by(command: str, quantity: str) -> list[float]:
 
 
 def test_a_table_that_a_spreadsheet_saved_names_its_tool():
-    data = b"timestamp;index;power.draw [W]\n2026/03/14 09:26:53.123;0;61.5 W\n"
+    data = b"timestamp;index;power.draw [W]\n2026/03/14 09:26:53,123;0;61,5 W\n2026/03/14 09:26:54,123;0;61,5 W\n"
     with pytest.raises(InputError, match="columns of nvidia-smi with other separators than commas"):
         formats.read(io.BytesIO(data), name="log.csv")
 

@@ -1,13 +1,14 @@
 """Exports that a program saved again in another form of CSV, brought back line by line to the form of their tool.
 
 Editors and scripts put blanks after the commas, spreadsheets quote whole lines or each quoted cell once more, pandas
-writes the numbers of rows before them or a table in Markdown, R quotes the names and texts of a log, and launchers of
-processes write the rank or the time before each line. The cells are unchanged, so such a file is read as the
-original. The lines correspond one to one, so every line keeps its number.
+writes the numbers of rows before them or a table in Markdown, R quotes the names and texts of a log, both write tabs
+or semicolons between the cells, and launchers of processes write the rank or the time before each line. The cells are
+unchanged, so such a file is read as the original. The lines correspond one to one, so every line keeps its number.
 """
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from profsvc.formats.parsing.records import split_cells
@@ -74,6 +75,19 @@ def _is_header_with_blanks(line: bytes) -> bool:
 
 def _without_second_quotes(line: bytes) -> bytes:
     return line.replace(b'"""', b'"')
+
+
+def with_commas(sign: bytes, line: bytes) -> bytes:
+    """Return a line with commas in place of another separator; a line that has commas as it is.
+
+    >>> with_commas(b";", b"2025/06/12 10:01:02.123;71.53 W;30\\n"), with_commas(b";", b"0;71,53 W")
+    (b'2025/06/12 10:01:02.123,71.53 W,30\\n', b'0;71,53 W')
+    """
+    return line.replace(sign, b",") if _is_separated(sign, line) else line
+
+
+def _is_separated(sign: bytes, line: bytes) -> bool:
+    return sign in line and b"," not in line
 
 
 def _without_index(line: bytes) -> bytes:
@@ -169,6 +183,11 @@ OF_R = (
     Rewriting("row names of R, and quotes around names and texts", _is_header_of_r, _without_row_names),
 )
 """Quotes that most readers know themselves: they are undone for logs of boards, whose tools write none."""
+SEPARATED = tuple(
+    Rewriting(f"{words} between the cells", partial(_is_separated, sign), partial(with_commas, sign))
+    for words, sign in (("tabs", b"\t"), ("semicolons", b";"))
+)
+"""Other separators, which are undone for logs of boards where no line has a comma: it may be that of a number."""
 REWRITINGS = (
     Rewriting("blanks after commas", _is_header_with_blanks, without_blanks),
     Rewriting("quotes around each line", lambda line: without_outer_quotes(line) != line, without_outer_quotes),
@@ -176,6 +195,7 @@ REWRITINGS = (
     Rewriting("row numbers in the first column", _is_pandas_header, _without_index),
     Rewriting("a table in Markdown", _is_row_of_bars, without_bars),
     *OF_R,
+    *SEPARATED,
     PREFIX,
 )
 """The ways in which an export is recognized although another program saved it again."""
