@@ -47,6 +47,8 @@ NAME = TIMESERIES
 
 TOOL = "log"
 UNNAMED = "the first, which has no name"
+# A count of time behind one of these is how long it took, and not a clock.
+_TIMED_NAMES = frozenset({"kernel", "kernelname", "function", "operator", "op", "benchmark", "layer"})
 # The columns among which a clock may be that is not one of the first two.
 MAX_LATE = 4
 _TABLES = (hioki, joulescope, jtop, phase_marks, monsoon, otii, picolog, ppk2, yokogawa)
@@ -138,6 +140,8 @@ def _layout(sign: str, cells: list[str]) -> Layout | None:
         return None
     times, clocks = found
     if min(times.places) >= MAX_LATE:
+        return None
+    if times.unit and not _TIMED_NAMES.isdisjoint(map(letters_of, named[: min(times.places)])):
         return None
     places = _values(named, clocks)
     if not places or rocm_smi.is_header(cells) or any(other.layout(sign, cells) for other in _TABLES):

@@ -83,6 +83,7 @@ TEXTS = {
     "hyperfine": '{\n  "results": [\n    {\n      "command": "sleep 0.1",\n      "mean": 0.1}]}\n',
     "Catch2": '<?xml version="1.0"?>\n<Catch2TestRun name="t">\n<BenchmarkResults name="a"/></Catch2TestRun>\n',
     "of Google Benchmark": "name,iterations,real_time,cpu_time,time_unit\nBM_x/8,1000,12.5,12.5,ns\n",
+    "a table of times without a clock": "kernel,time_ms,power_w\nsaxpy,0.5,180.2\ngemm,1.25,250.1\n",
     "a log of MLPerf": ':::MLLOG {"key": "loadgen_version", "value": "4.0", "time_ms": 0.012}\n',
     "reports of nsys stats without a row": "Processing [a.sqlite] with [kern_sum.py]...\nSKIPPED: a.sqlite does not "
     "contain CUDA kernel data.\n",
@@ -275,6 +276,12 @@ def test_a_log_with_a_column_of_results_is_told_how_to_name_its_time():
         formats.read(io.BytesIO(data), name="log.csv")
     assert "not a supported date" not in str(caught.value)
     columns = read_columns(["timestamp=time:s", "power (W)=power:W"])
+    assert sum(batch.lines_stored for batch in formats.read(io.BytesIO(data), columns=columns)[1]) == 2
+
+
+def test_how_long_a_kernel_took_is_a_clock_only_if_the_user_says_so():
+    data = TEXTS["a table of times without a clock"].encode()
+    columns = read_columns(["time_ms=time:ms", "power_w=power:W", "kernel=skip"])
     assert sum(batch.lines_stored for batch in formats.read(io.BytesIO(data), columns=columns)[1]) == 2
 
 
