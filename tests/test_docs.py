@@ -1,6 +1,7 @@
 """The README is short and names the version and the commands that CI runs; the README of the fixtures is complete."""
 
 import importlib.metadata
+import itertools
 import re
 import subprocess
 import sys
@@ -55,6 +56,18 @@ def test_the_demo_and_test_commands_stand_after_their_markers():
     for tool in ("ruff check .", "ruff format --check .", "mypy", "pytest -n 3"):
         assert tool in test
     assert "\n" not in test
+
+
+def test_the_test_command_fails_where_one_of_its_tools_does():
+    test, tool = after("test command"), r"(?:python3|\.venv/bin/)[^&;]*"
+
+    def code(failing):
+        count = itertools.count()
+        words = re.sub(tool, lambda _: "false " if next(count) == failing else "true ", test)
+        return subprocess.run(["sh", "-c", words], check=False).returncode
+
+    assert len(re.findall(tool, test)) == 6
+    assert [code(n) for n in range(7)] == [1] * 6 + [0]
 
 
 def test_ci_runs_the_test_command_of_the_readme():
