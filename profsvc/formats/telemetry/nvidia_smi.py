@@ -25,6 +25,7 @@ NAME = "nvidia-smi"
 BLOCK_BYTES = 3 << 19
 TOOL = "nvidia-smi"
 NO_HEADER = "the log has no header, so the quantity of the column is unknown"
+BY_UNIT = "the log has no header: taken for {quantity} by its unit; which figure of that unit it is, is unknown"
 POWER_BY_DECIMALS = "the log has no header: power recognized by its two decimals; draw, average or instant is unknown"
 # Of --query-compute-apps and --query-accounted-apps.
 _PROCESS = {"pid", "process_name", "used_gpu_memory", "used_memory", "max_memory_usage"}
@@ -101,7 +102,8 @@ def bare_columns(cells: Sequence[str]) -> list[Column]:
         if found := parse_timestamp(cell):
             columns.append(Column(name, "time" if found[0] == LOCAL else "open"))
         elif match := _UNIT_CELL.fullmatch(cell):
-            columns.append(Column(name, "value", *UNITS[match[1]], note=NO_HEADER))
+            meaning = UNITS[match[1]]
+            columns.append(Column(name, "value", *meaning, note=BY_UNIT.format(quantity=meaning[0])))
         elif _POWER.fullmatch(cell):
             columns.append(Column(name, "value", "power", "W", note=POWER_BY_DECIMALS))
         else:
