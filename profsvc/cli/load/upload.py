@@ -108,7 +108,9 @@ def one(text: str, work: "Work", *, bar: bool = True) -> "ImportResult | None":
 def upload(
     context: Context,
     paths: Annotated[list[str], Argument(help="Files or folders; - is stdin. .gz and .zst are decompressed.")],
-    run: Annotated[str, Option(help="Run to add the files to; default: a run named after the first file.")] = "",
+    run: Annotated[
+        str | None, Option(help="Run to add the files to; default: a run named after the first file.")
+    ] = None,
     project: Annotated[str, Option(help="Project of the run.")] = "default",
     device: Annotated[str, Option(help="Device, if the files do not name it.")] = "",
     commit: Annotated[str, Option(help="Commit that was measured.")] = "",
@@ -157,7 +159,7 @@ def upload(
 
     info = store.RunInfo(
         project=project,
-        name=run or None,
+        name=run,
         device=device or None,
         tags=parse_pairs("--tag", tag),
         commit_id=commit or None,

@@ -148,6 +148,7 @@ def test_delete_asks_for_one_thing_that_is_there(cli, fixtures, store_file):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (("--run", ""), "the name of the run is '', which cannot be seen"),
         (("--run", "  "), "the name of the run is '  ', which cannot be seen"),
         (("--run", "\u200b\n\t"), "which cannot be seen"),
         (("--run", "x" * 10_000), "has 10000 characters; names and tags may have 500"),
