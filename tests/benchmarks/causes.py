@@ -2,8 +2,8 @@
 
 Run it with ``python -m tests.benchmarks.causes [SET] [PART...]``. SET is ``first`` (``fixtures/flaws``, on which the
 attribution was designed), ``second`` (``fixtures/flaws_second``), ``with_counts`` (the second set profiled again, with
-the metrics that the first has beyond ``--set full``), ``third`` to ``twenty_sixth`` (``fixtures/flaws_third`` to
-``flaws_twenty_sixth``) or a folder with the same files; PART keeps the cases whose column ``set`` says so. Printed
+the metrics that the first has beyond ``--set full``), ``third`` to ``twenty_seventh`` (``fixtures/flaws_third`` to
+``flaws_twenty_seventh``) or a folder with the same files; PART keeps the cases whose column ``set`` says so. Printed
 are, for each launch with a flaw, the causes with the largest shares of its time, and how often the first is the flaw,
 or one of the first two; beside them the rules of Nsight Compute in the order of their estimates, which count where
 ``causes.toml`` says that they speak of the flaw. Kernels without a flaw should be at a limit. The last lines compare
@@ -35,7 +35,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 LATER = (
     "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth", "thirteenth",
     "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth", "twentieth", "twenty_first",
-    "twenty_second", "twenty_third", "twenty_fourth", "twenty_fifth", "twenty_sixth",
+    "twenty_second", "twenty_third", "twenty_fourth", "twenty_fifth", "twenty_sixth", "twenty_seventh",
 )  # fmt: skip
 SECOND = FIXTURES / "flaws_second"
 FOLDERS = {"first": FIXTURES / "flaws", "second": SECOND, "with_counts": SECOND / "with_counts"}
