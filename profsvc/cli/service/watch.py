@@ -177,8 +177,8 @@ def watch(
     context: Context,
     folder: Annotated[Path, Argument(help="Folder to watch.")],
     run: Annotated[
-        str, Option(help="Run of every file; default: named after its subfolder, else after the file.")
-    ] = "",
+        str | None, Option(help="Run of every file; default: named after its subfolder, else after the file.")
+    ] = None,
     project: Annotated[str, Option(help="Project of the runs.")] = "default",
     device: Annotated[str, Option(help="Device, where the files do not name it.")] = "",
     tag: Annotated[list[str], Option(help="Tag of the runs, such as branch=main; repeatable.")] = [],
@@ -208,7 +208,7 @@ def watch(
         raise NotFoundError(f"no folder {str(folder)!r}; give an existing folder")
     if at not in ("", OF_FILE):
         raise UsageError(f"--at {at!r} is one time for all files; watch takes --at file")
-    info = store.RunInfo(project=project, name=run or None, device=device or None, tags=parse_pairs("--tag", tag))
+    info = store.RunInfo(project=project, name=run, device=device or None, tags=parse_pairs("--tag", tag))
     store.check_run_names(info)
     take = taking(context, pipeline.ReadOptions(None, timezone or None), keeps=False, several=False).take
     seen, counts = Watch(folder, dated=at == OF_FILE), {DONE: 0, FAILED: 0}
