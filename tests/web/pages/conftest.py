@@ -133,29 +133,18 @@ class Window(NamedTuple):
         return self.page.goto(self.url + path, wait_until="load")
 
 
-# The page that is lent for each set of options and script: to open a window of its own takes the browser a second.
-PAGES: dict[tuple[str, str], Any] = {}
+# The page that is lent for each set of options: to open a window of its own takes the browser a second.
+PAGES: dict[str, Any] = {}
 VIEWPORT = {"width": 1280, "height": 720}
 FORGET = "location.protocol.startsWith('http') && (localStorage.clear(), sessionStorage.clear())"
 
 
 @contextmanager
 def window(
-    chromium: Any,
-    url: str,
-    viewport: dict[str, int] | None = None,
-    color_scheme: str = "light",
-    script: str = "",
-    **options: Any,
+    chromium: Any, url: str, viewport: dict[str, int] | None = None, color_scheme: str = "light", **options: Any
 ) -> Iterator[Window]:
-    """Lend a page of the browser that remembers nothing of whoever had it before; at the end nothing may be wrong.
-
-    A ``script`` is sent to the browser once and runs wherever the page goes.
-    """
-    lent, wrong = (json.dumps(options), script), list[str]()
-    if lent not in PAGES:
-        PAGES[lent] = _new_page(chromium, script, options)
-    page = PAGES[lent]
+    """Lend a page of the browser that remembers nothing of whoever had it before; at the end nothing may be wrong."""
+    page, wrong = _page(chromium, options), list[str]()
     host = urlsplit(url).netloc
     page.set_viewport_size(viewport or VIEWPORT)
     page.emulate_media(color_scheme=color_scheme)
@@ -179,18 +168,18 @@ def window(
         yield Window(page, url, wrong)
         assert wrong == []
     except BaseException:
-        PAGES.pop(lent).context.close()
+        PAGES.pop(json.dumps(options)).context.close()
         raise
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
     _forget(page)
 
 
-def _new_page(chromium: Any, script: str, options: dict[str, Any]) -> Any:
-    page = chromium.new_context(**options).new_page()
-    if script:
-        page.add_init_script(script)
-    return page
+def _page(chromium: Any, options: dict[str, Any]) -> Any:
+    key = json.dumps(options)
+    if key not in PAGES:
+        PAGES[key] = chromium.new_context(**options).new_page()
+    return PAGES[key]
 
 
 def _forget(page: Any) -> None:

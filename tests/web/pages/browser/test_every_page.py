@@ -167,7 +167,7 @@ def test_every_page_is_whole(chromium, shown, shot, axe):
     """
     first = first_of_each_page(WALKED)
     violations, seen = [], None if SHOTS else Seen(set(), set())
-    with window(chromium, shown.service.url, script=axe or "") as found:
+    with window(chromium, shown.service.url) as found:
         page, show = found.page, shown_on(found.page)
         for one in WALKED:
             show(WIDTHS[0], "light")
@@ -207,7 +207,7 @@ def test_nothing_keeps_anyone_from_using_a_page_without_script(chromium, shown, 
     if not axe:
         pytest.skip("axe-core is not installed: pip install axe-playwright-python")
     violations, seen = [], None if SHOTS else Seen(set(), set())
-    with window(chromium, shown.service.url, script=axe or "") as found:
+    with window(chromium, shown.service.url) as found:
         page, show = found.page, shown_on(found.page)
         for one in first_of_each_page(WALKED):
             text = shown.html(one.path)
